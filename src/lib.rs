@@ -1,0 +1,19 @@
+//! Whetstone maintains the scalar indexes of real Lance tables where they lie, on HTTP object storage.
+//!
+//! The layers, top to bottom (an arrow only ever points down):
+//! `js` → `refresh` → `index` → `table` → `file` → `store`, and below them the pure ones:
+//! `coverage` and `format`, which know no I/O, no clock and no randomness.
+
+pub mod coverage;
+pub mod env;
+pub mod error;
+pub mod file;
+pub mod format;
+pub mod index;
+#[cfg(target_arch = "wasm32")]
+pub mod js;
+pub mod refresh;
+pub mod store;
+pub mod table;
+
+pub use error::{Changed, Error, ErrorCode, Result};
