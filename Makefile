@@ -1,0 +1,63 @@
+# Every target installs what it needs first; a second run finds the stamps and starts in seconds.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help start build check test test-all bench fmt setup wasm package samples test-package test-oracle test-bad
+
+help: ## This list
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+start: wasm ## Build everything and serve the page with sample tables at a printed address
+	@scripts/build-js.sh
+	@scripts/setup.sh python
+	@scripts/start.sh
+
+build: wasm ## Build the package and the page; prints the size of the engine
+	@scripts/build-js.sh
+	@node scripts/sizes.mjs
+
+check: ## Format, lints, unit and fixture tests, TypeScript types (5 minutes at most)
+	cargo fmt --check
+	cargo clippy --all-targets --locked -- -D warnings
+	cargo test --locked
+	@scripts/build-wasm.sh
+	@scripts/setup.sh node
+	npm run --silent check:types
+
+test: check test-package test-oracle test-bad ## check + the package in Node and Chromium + a sample of the oracle + bad input
+
+test-package: package ## The built package in Node and in Chromium
+	@scripts/setup.sh chromium
+	npm run --silent test:package
+
+test-oracle: package ## What we write, read back by Lance (a seeded sample)
+	@scripts/setup.sh python chromium
+	scripts/pytest.sh tests/oracle
+
+test-bad: package ## Broken tables and broken servers, through the command
+	@scripts/setup.sh python
+	scripts/pytest.sh tests/bad
+
+test-all: check test-package ## Everything, with the full matrices (long)
+	@scripts/setup.sh python chromium
+	WHETSTONE_FULL=1 scripts/pytest.sh tests/oracle tests/bad
+
+bench: package ## Refresh speed and memory against Lance on this machine
+	@scripts/setup.sh python
+	@scripts/python.sh tests/bench/refresh.py
+
+fmt: ## Format the Rust sources
+	cargo fmt
+
+setup: ## Install everything that is missing, build nothing
+	@scripts/setup.sh
+
+wasm:
+	@scripts/build-wasm.sh
+
+package: wasm
+	@scripts/build-js.sh package
+
+samples: ## Make the sample tables of `make start` again
+	@scripts/setup.sh python
+	@scripts/samples.sh --again
