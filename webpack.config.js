@@ -1,0 +1,47 @@
+// Builds the page (www/) into www/dist: one HTML file, one style sheet, the page script, the engine worker and the wasm it loads.
+import { fileURLToPath } from 'node:url';
+import HtmlWebpackPlugin from 'html-webpack-plugin';
+import MiniCssExtractPlugin from 'mini-css-extract-plugin';
+import webpack from 'webpack';
+
+const at = (path) => fileURLToPath(new URL(path, import.meta.url));
+
+/**
+ * `--env made-up` swaps the engine worker for one that answers from made-up tables (www/dev). It exists to look at states that a real
+ * table reaches rarely (100 000 fragments, a crash, a slow store) and is never part of the page that is shipped.
+ */
+export default (env = {}, argv = {}) => {
+  const production = argv.mode !== 'development';
+  const madeUp = Boolean(env['made-up']);
+  return {
+    mode: production ? 'production' : 'development',
+    target: 'web',
+    entry: { page: at('./www/src/main.tsx') },
+    output: {
+      path: at(madeUp ? './www/dist-made-up' : './www/dist'),
+      filename: production ? '[name].[contenthash:10].js' : '[name].js',
+      chunkFilename: production ? '[name].[contenthash:10].js' : '[name].js',
+      assetModuleFilename: '[name].[contenthash:10][ext]',
+      clean: true,
+    },
+    resolve: {
+      extensions: ['.tsx', '.ts', '.js'],
+      extensionAlias: { '.js': ['.ts', '.tsx', '.js'] },
+      conditionNames: ['browser', 'import', 'module', 'default'],
+    },
+    module: {
+      rules: [
+        { test: /\.tsx?$/, loader: 'ts-loader', options: { configFile: at('./www/tsconfig.json'), onlyCompileBundledFiles: true } },
+        { test: /\.css$/, use: [MiniCssExtractPlugin.loader, 'css-loader'] },
+      ],
+    },
+    plugins: [
+      new HtmlWebpackPlugin({ template: at('./www/index.html'), scriptLoading: 'module', hash: false }),
+      new MiniCssExtractPlugin({ filename: production ? '[name].[contenthash:10].css' : '[name].css' }),
+      ...(madeUp ? [new webpack.NormalModuleReplacementPlugin(/engine\/spawn(\.js)?$/, at('./www/dev/spawn.ts'))] : []),
+    ],
+    devtool: production ? false : 'source-map',
+    performance: { hints: false },
+    stats: 'errors-warnings',
+  };
+};

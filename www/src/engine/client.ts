@@ -1,0 +1,134 @@
+// The page's side of the engine: calls become promises, a crash becomes an error, and a silent worker is replaced.
+
+import type { ErrorDocument, ProgressEvent, RequestCounts } from "./documents.js";
+import type { CallName, Calls, FromWorker, ToWorker } from "./protocol.js";
+import { spawnEngine } from "./spawn.js";
+
+/** A failure as the page shows it. */
+export class EngineFailure extends Error {
+  constructor(readonly document: ErrorDocument) {
+    super(document.message);
+  }
+}
+
+export function failureOf(error: unknown): ErrorDocument {
+  if (error instanceof EngineFailure) return error.document;
+  const message = error instanceof Error ? error.message : String(error);
+  return { code: "INTERNAL", message, detail: {}, changed: "nothing" };
+}
+
+interface Pending {
+  name: CallName;
+  resolve: (value: never) => void;
+  reject: (error: unknown) => void;
+  progress: ((event: ProgressEvent) => void) | null;
+  forget: () => void;
+}
+
+/** Time an aborted call has to end by itself before its worker is replaced. The promise to the reader is 200 ms. */
+const ABORT_GRACE_MS = 170;
+
+export class EngineClient {
+  #worker: Worker | null = null;
+  #pending = new Map<number, Pending>();
+  #next = 1;
+  /** Rises whenever a new worker is started: table handles of an older one are gone. */
+  generation = 0;
+  onRequests: (counts: RequestCounts) => void = () => undefined;
+
+  /** Calls the engine. An abort answers within 200 ms, whatever the engine is doing. */
+  call<N extends CallName>(
+    name: N,
+    argument: Calls[N]["argument"],
+    options: { signal?: AbortSignal; progress?: (event: ProgressEvent) => void } = {},
+  ): Promise<Calls[N]["answer"]> {
+    const worker = this.#start();
+    const id = this.#next++;
+    return new Promise((resolve, reject) => {
+      const { signal } = options;
+      let timer: ReturnType<typeof setTimeout> | undefined;
+      const abort = () => {
+        this.#post(worker, { type: "abort", id });
+        timer = setTimeout(() => this.#giveUp(id, name), ABORT_GRACE_MS);
+      };
+      const forget = () => {
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", abort);
+      };
+      this.#pending.set(id, { name, resolve: resolve as (value: never) => void, reject, progress: options.progress ?? null, forget });
+      this.#post(worker, { type: "call", id, name, argument });
+      if (signal?.aborted) abort();
+      else signal?.addEventListener("abort", abort, { once: true });
+    });
+  }
+
+  #post(worker: Worker, message: ToWorker): void {
+    if (worker === this.#worker) worker.postMessage(message);
+  }
+
+  #start(): Worker {
+    if (this.#worker) return this.#worker;
+    const worker = spawnEngine();
+    this.#worker = worker;
+    this.generation += 1;
+    worker.onmessage = (event: MessageEvent<FromWorker>) => this.#receive(event.data);
+    worker.onerror = (event) => {
+      event.preventDefault();
+      if (worker !== this.#worker) return;
+      this.#replace({
+        code: "ENGINE_CRASHED",
+        message: `The engine stopped: ${event.message || "its worker could not be started"}.`,
+        detail: {},
+        changed: "unknown",
+      });
+    };
+    return worker;
+  }
+
+  #receive(message: FromWorker): void {
+    if (message.type === "requests") {
+      this.onRequests(message.counts);
+      return;
+    }
+    const pending = this.#pending.get(message.id);
+    if (!pending) return;
+    if (message.type === "progress") {
+      pending.progress?.(message.event);
+      return;
+    }
+    this.#pending.delete(message.id);
+    pending.forget();
+    if (message.type === "answer") pending.resolve(message.value as never);
+    else {
+      pending.reject(new EngineFailure(message.error));
+      // After a trap the instance must not be used again, and whatever else it was asked will never be answered.
+      if (message.error.code === "ENGINE_CRASHED") this.#replace(message.error);
+    }
+  }
+
+  #giveUp(id: number, name: CallName): void {
+    if (!this.#pending.has(id)) return;
+    const running = name === "run";
+    this.#replace({
+      code: "ABORTED",
+      message: running
+        ? "Cancelled. The engine was busy and has been restarted, so it could not clear away what it had uploaded; no version was planned to be written before all segments were ready."
+        : "Cancelled.",
+      detail: {},
+      changed: running ? "unknown" : "nothing",
+    });
+  }
+
+  /** Ends the worker and rejects everything it still owed. The next call starts a new one. */
+  #replace(error: ErrorDocument): void {
+    this.#worker?.terminate();
+    this.#worker = null;
+    const owed = [...this.#pending.values()];
+    this.#pending.clear();
+    for (const pending of owed) {
+      pending.forget();
+      const changed = pending.name === "run" ? error.changed : "nothing";
+      pending.reject(new EngineFailure({ ...error, changed }));
+    }
+  }
+}

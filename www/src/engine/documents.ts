@@ -1,0 +1,13 @@
+// The documents the page reads are the package's own. The page draws them; it decides nothing that is not in them.
+
+export type {
+  Advice, BuildTask, Changed, CoverageColumn, FragmentColumns, IndexInfo, ProgressEvent, RefreshPlan, RefreshReport, RequestCounts, RequestEvent,
+  SegmentFate, SegmentInfo, ShowDocument, VersionInfo,
+} from "../../../js/types.js";
+export type { ErrorCode, ErrorDocument } from "../../../js/errors.js";
+
+/** A list or its length: documents give one or the other. */
+export function size(value: unknown): number | null {
+  if (Array.isArray(value)) return value.length;
+  return typeof value === "number" ? value : null;
+}

@@ -1,0 +1,70 @@
+// What the page and its engine worker say to each other. Everything is plain data; functions stay on their side.
+
+import type { ErrorDocument, FragmentColumns, ProgressEvent, RefreshPlan, RefreshReport, RequestCounts, ShowDocument, VersionInfo } from "./documents.js";
+
+/** Keys for a store that wants them. They live in the memory of this tab and nowhere else. */
+export interface StoreKeys {
+  kind: "" | "s3" | "webdav" | "static";
+  endpoint: string;
+  region: string;
+  accessKeyId: string;
+  secretAccessKey: string;
+  sessionToken: string;
+}
+
+export interface OpenRequest {
+  target: string;
+  version: number | null;
+  keys: StoreKeys | null;
+}
+
+/** One opened table at one version. */
+export interface OpenedTable {
+  /** Names the handle in the worker. */
+  handle: number;
+  show: ShowDocument;
+  columns: FragmentColumns;
+  /** Ascending; null when this store cannot list versions. */
+  versions: VersionInfo[] | null;
+  /** Version of the latest manifest as far as the worker knows. */
+  latest: number;
+}
+
+export interface PlanRequest {
+  handle: number;
+  index: string;
+  segments: number;
+}
+
+export interface RunRequest {
+  handle: number;
+  plan: RefreshPlan;
+  workers: number;
+}
+
+export interface RunResult {
+  report: RefreshReport;
+  table: OpenedTable;
+}
+
+/** Calls of the page, by name: argument and answer. */
+export interface Calls {
+  open: { argument: OpenRequest; answer: OpenedTable };
+  reload: { argument: { handle: number }; answer: OpenedTable };
+  at: { argument: { handle: number; version: number }; answer: OpenedTable };
+  plan: { argument: PlanRequest; answer: RefreshPlan };
+  run: { argument: RunRequest; answer: RunResult };
+  close: { argument: { handle: number }; answer: null };
+}
+
+export type CallName = keyof Calls;
+
+export type ToWorker =
+  | { type: "call"; id: number; name: CallName; argument: unknown }
+  | { type: "abort"; id: number };
+
+export type FromWorker =
+  | { type: "answer"; id: number; value: unknown }
+  | { type: "failed"; id: number; error: ErrorDocument }
+  | { type: "progress"; id: number; event: ProgressEvent }
+  | { type: "requests"; counts: RequestCounts };
