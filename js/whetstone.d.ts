@@ -1,0 +1,56 @@
+// The engine's exports, as `src/js/` defines them. wasm-bindgen writes `whetstone.js` (and a declaration of its own, with `any`
+// where a document crosses) into pkg/dist; this declaration is what the sources here are checked against.
+
+/** Number of a running task; its outcome arrives through `Host.settle`. */
+type TaskId = number;
+/** Number of an open table inside the engine. */
+type TableId = number;
+
+export interface Host {
+  /** Asks for `pollTask(id)` soon, never from within the call. */
+  schedule(id: TaskId): void;
+  /** The task ended: with a value, or (`ok` false) with an error document. */
+  settle(id: TaskId, ok: boolean, value: unknown): void;
+  /** The engine is panicking; the trap follows. */
+  panicked(message: string): void;
+}
+
+export interface StoreSpec {
+  /** A `StoreDescriptor`. */
+  descriptor: unknown;
+  /** Functions the store needs from JavaScript: a host store's operations, or `credentials`. */
+  callbacks: object | undefined;
+  onRequest: ((event: unknown) => void) | undefined;
+}
+
+export interface BuildHooks {
+  /** Called with the uuid of the segment before anything of it is written. */
+  onUuid(uuid: string): void;
+  /** Called with the rows done so far. */
+  onProgress(rows: number): void;
+}
+
+export default function init(options: { module_or_path: WebAssembly.Module }): Promise<unknown>;
+export function setHost(host: Host): void;
+export function pollTask(id: TaskId): void;
+export function cancelTask(id: TaskId): boolean;
+
+export function openTable(store: StoreSpec, at: unknown, branch: string | undefined): TaskId;
+export function closeTable(table: TableId): void;
+export function tableInfo(table: TableId): unknown;
+export function tableRequests(table: TableId): unknown;
+export function tableShow(table: TableId): TaskId;
+export function tableFragments(table: TableId): TaskId;
+export function tableFragmentColumns(table: TableId): TaskId;
+export function tableSegments(table: TableId, index: string | undefined): TaskId;
+export function tableVersions(table: TableId): TaskId;
+export function tableTags(table: TableId): TaskId;
+export function tableBranches(table: TableId): TaskId;
+export function tableTransaction(table: TableId, uuid: string): TaskId;
+export function tableAt(table: TableId, at: unknown): TaskId;
+export function tableReload(table: TableId): TaskId;
+export function tablePlanRefresh(table: TableId, index: string, options: unknown): TaskId;
+export function tableManifest(table: TableId, version: number): TaskId;
+export function tableCommitSegments(table: TableId, plan: unknown, built: unknown): TaskId;
+export function buildSegment(store: StoreSpec, task: unknown, manifest: Uint8Array | undefined, hooks: BuildHooks): TaskId;
+export function discardSegments(store: StoreSpec, uuids: string[]): TaskId;
