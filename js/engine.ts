@@ -1,6 +1,7 @@
 // One instance of the engine on this thread: starting it, calling it, and what happens when it traps.
 import { WhetstoneError } from "./errors.js";
 import { compile, platform } from "./platform.js";
+import type { Changed } from "./types.js";
 import type { Glue, WasmSource, WorkerSource } from "./platform.js";
 
 /** Options of {@link init}. */
@@ -12,6 +13,8 @@ export interface InitOptions {
 }
 
 interface Pending {
+  /** What a crash in the middle of it leaves behind. */
+  changed: Changed;
   resolve(value: unknown): void;
   reject(error: WhetstoneError): void;
   done(): void;
@@ -45,17 +48,18 @@ export class Engine {
   }
 
   /** Starts an asynchronous export and waits for its outcome; the signal drops the work at its next await. */
-  async call<T>(start: (glue: Glue) => number, signal?: AbortSignal): Promise<T> {
+  async call<T>(start: (glue: Glue) => number, signal?: AbortSignal, changed: Changed = "nothing"): Promise<T> {
     if (signal?.aborted) throw aborted();
     const id = this.sync(start);
     return new Promise<T>((resolve, reject) => {
       const onAbort = (): void => {
-        this.#pending.delete(id);
+        if (!this.#pending.delete(id)) return;
         this.sync((glue) => glue.cancelTask(id));
         reject(aborted());
       };
       signal?.addEventListener("abort", onAbort, { once: true });
       this.#pending.set(id, {
+        changed,
         resolve: resolve as (value: unknown) => void,
         reject,
         done: () => signal?.removeEventListener("abort", onAbort),
@@ -97,10 +101,11 @@ export class Engine {
   #crashed(message: string): WhetstoneError {
     if (this.#crash === null) {
       this.#crash = new WhetstoneError("ENGINE_CRASHED", `the engine stopped: ${message}. This instance is not used again; open the table anew.`,
-        { reason: message }, "unknown");
+        { reason: message });
       for (const pending of this.#pending.values()) {
         pending.done();
-        pending.reject(this.#crash);
+        const { code, message: text, detail } = this.#crash;
+        pending.reject(new WhetstoneError(code, text, detail, pending.changed));
       }
       this.#pending.clear();
     }

@@ -2,21 +2,33 @@
 import { invalid } from "./errors.js";
 import { platform } from "./platform.js";
 
+/** What `get` of a host store answers. */
+export interface HostObject {
+  /** The bytes asked for; fewer when the object ends before the range does. */
+  data: Uint8Array;
+  /** Bytes of the whole object. */
+  size: number;
+  /** Milliseconds since 1970, when known. */
+  modified?: number;
+}
+
 /** What `list` of a host store answers per entry directly in the folder. */
 export interface HostEntry {
   /** Name inside the folder, without slashes. */
   name: string;
   /** Bytes; absent for a folder. */
   size?: number;
-  etag?: string;
-  /** Milliseconds since 1970. */
+  /** Milliseconds since 1970, when known. */
   modified?: number;
 }
 
-/** The operations of a host store. Paths are relative to the table, with slashes. */
+/**
+ * The operations of a host store. Paths are relative to the table, with slashes. A rejection may carry a `status`, which is read as
+ * the HTTP status of the same meaning (403: not allowed, 507: out of space, 503: try again).
+ */
 export interface HostOperations {
   /** The bytes `[start, end)` of an object, or all of it; `null` when there is no such object. */
-  get(path: string, range: { start: number; end: number } | null): Promise<Uint8Array | null>;
+  get(path: string, range: { start: number; end: number } | null): Promise<HostObject | null>;
   /** What is directly in a folder; an absent folder is empty. */
   list(folder: string): Promise<HostEntry[]>;
   /** Writes an object whole. With `create`, only if it is absent and atomically so: `"exists"` says it was not. */
@@ -158,7 +170,9 @@ export function memoryStore(objects: Map<string, Uint8Array> = new Map(), option
     async get(path, range) {
       const bytes = objects.get(path);
       if (bytes === undefined) return null;
-      return range === null ? bytes.slice() : bytes.slice(range.start, range.end);
+      const data = range === null ? bytes.slice() : bytes.slice(range.start, range.end);
+      const modified = written.get(path);
+      return { data, size: bytes.length, ...(modified === undefined ? {} : { modified }) };
     },
     async list(folder) {
       const prefix = folder === "" ? "" : `${folder}/`;

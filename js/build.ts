@@ -1,0 +1,83 @@
+// Running one build task on this thread.
+import { aborted, currentEngine } from "./engine.js";
+import type { Engine } from "./engine.js";
+import { WhetstoneError } from "./errors.js";
+import { callbacksOf, Store } from "./stores.js";
+import type { StoreCallbacks, StoreDescriptor } from "./stores.js";
+import type { BuildTask, BuiltSegment, RequestEvent } from "./types.js";
+
+/** Options of {@link buildSegment}. */
+export interface BuildOptions {
+  /** Stops the build; what it had uploaded is removed, or listed in the error. */
+  signal?: AbortSignal;
+  /** Rows done so far. */
+  onProgress?: (progress: { rows: number; rows_total: number }) => void;
+  onRequest?: (event: RequestEvent) => void;
+}
+
+/** @internal */
+export interface RawBuild {
+  task: BuildTask;
+  descriptor: StoreDescriptor;
+  callbacks: StoreCallbacks | undefined;
+  manifest: Uint8Array | undefined;
+  signal?: AbortSignal | undefined;
+  onUuid: (uuid: string) => void;
+  onProgress: (rows: number) => void;
+  onRequest: ((event: RequestEvent) => void) | undefined;
+}
+
+/** @internal */
+export function buildOn(engine: Engine, build: RawBuild): Promise<BuiltSegment> {
+  const spec = { descriptor: build.descriptor, callbacks: build.callbacks, onRequest: build.onRequest as ((event: unknown) => void) | undefined };
+  const hooks = { onUuid: build.onUuid, onProgress: build.onProgress };
+  return engine.call<BuiltSegment>((glue) => glue.buildSegment(spec, build.task, build.manifest, hooks), build.signal, "staged");
+}
+
+/** @internal What became of the objects of abandoned segments. */
+export interface Discarded {
+  removed: string[];
+  /** Objects (or, when not even a listing succeeded, folders) that are still there. */
+  left: string[];
+}
+
+/** @internal Removes what abandoned builds uploaded, or says what is left after `ms`. */
+export async function discard(descriptor: StoreDescriptor, callbacks: StoreCallbacks | undefined, uuids: string[], ms: number): Promise<Discarded> {
+  if (uuids.length === 0) return { removed: [], left: [] };
+  const folders = { removed: [], left: uuids.map((uuid) => `_indices/${uuid}/`) };
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<Discarded>((resolve) => { timer = setTimeout(() => resolve(folders), ms); });
+  const work = (async (): Promise<Discarded> => {
+    const engine = await currentEngine();
+    return engine.call<Discarded>((glue) => glue.discardSegments({ descriptor, callbacks: callbacksOf(descriptor, callbacks), onRequest: undefined }, uuids));
+  })().catch(() => folders);
+  return Promise.race([work, late]).finally(() => clearTimeout(timer));
+}
+
+/** @internal The same error, saying what was left behind. */
+export function withStaged(error: WhetstoneError, { left }: Discarded): WhetstoneError {
+  const detail = left.length === 0 ? error.detail : { ...error.detail, staged: left };
+  const message = left.length === 0 ? error.message : `${error.message} Left on the store, named by no manifest: ${left.join(", ")}.`;
+  return new WhetstoneError(error.code, message, detail, left.length === 0 ? "nothing" : "staged", { cause: error });
+}
+
+/**
+ * Builds the segment of one task of a plan, here and now, and uploads its files. Nothing refers to them until
+ * `table.commitSegments(plan, [segment, …])`. The same task may be run again: every attempt draws a uuid of its own.
+ */
+export async function buildSegment(task: BuildTask, store: Store | StoreDescriptor, options: BuildOptions = {}): Promise<BuiltSegment> {
+  const { descriptor, callbacks } = store instanceof Store ? store : { descriptor: store, callbacks: undefined };
+  const started: string[] = [];
+  const { onProgress } = options;
+  try {
+    if (options.signal?.aborted) throw aborted();
+    return await buildOn(await currentEngine(), {
+      task, descriptor, callbacks: callbacksOf(descriptor, callbacks), manifest: undefined, signal: options.signal,
+      onUuid: (uuid) => started.push(uuid),
+      onProgress: (rows) => onProgress?.({ rows, rows_total: task.rows }),
+      onRequest: options.onRequest,
+    });
+  } catch (error) {
+    throw withStaged(WhetstoneError.from(error), await discard(descriptor, callbacks, started, options.signal?.aborted ? 180 : 10_000));
+  }
+}

@@ -1,0 +1,113 @@
+// A folder of this machine as a host store.
+import { randomUUID } from "node:crypto";
+import { link, mkdir, open, readdir, rename, stat, unlink } from "node:fs/promises";
+import path from "node:path";
+import type { HostEntry, HostOperations } from "./stores.js";
+
+/** An error of the file system as a host store reports it: an HTTP status of the same meaning, and no path of this machine. */
+function failure(error: unknown, what: string): Error {
+  const { code } = error as NodeJS.ErrnoException;
+  const status: Record<string, number> = { EACCES: 403, EPERM: 403, EROFS: 403, ENOSPC: 507, EDQUOT: 507, EMFILE: 503, ENFILE: 503, EISDIR: 409, ENAMETOOLONG: 414 };
+  return Object.assign(new Error(`${what}: ${code ?? String(error)}`), { status: status[code ?? ""] ?? 500 });
+}
+
+function absent(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === "ENOENT" || code === "ENOTDIR";
+}
+
+/** @internal Operations on the files below `folder`. */
+export function folderStore(folder: string): HostOperations {
+  const locate = (name: string): string => {
+    const parts = name.split("/");
+    // The engine never asks for these; a table's manifest might name anything.
+    if (parts.some((part) => part === ".." || part === "." || part.includes("\0"))) throw Object.assign(new Error("no path inside the table"), { status: 400 });
+    return path.join(folder, ...parts);
+  };
+  return {
+    async get(name, range) {
+      const file = await open(locate(name), "r").catch((error: unknown) => {
+        if (absent(error)) return null;
+        throw failure(error, name);
+      });
+      if (file === null) return null;
+      try {
+        const { size, mtimeMs } = await file.stat();
+        const start = Math.min(range?.start ?? 0, size);
+        const data = new Uint8Array(Math.min(range?.end ?? size, size) - start);
+        let got = 0;
+        while (got < data.length) {
+          const { bytesRead } = await file.read(data, got, data.length - got, start + got);
+          if (bytesRead === 0) break; // it became shorter while it was read
+          got += bytesRead;
+        }
+        return { data: data.subarray(0, got), size, modified: Math.floor(mtimeMs) };
+      } catch (error) {
+        throw failure(error, name);
+      } finally {
+        await file.close();
+      }
+    },
+
+    async list(name) {
+      const at = name === "" ? folder : locate(name);
+      let entries;
+      try {
+        entries = await readdir(at, { withFileTypes: true });
+      } catch (error) {
+        if (absent(error)) return [];
+        throw failure(error, name);
+      }
+      const listed = await Promise.all(entries.map(async (entry): Promise<HostEntry | null> => {
+        if (entry.isDirectory()) return { name: entry.name };
+        try {
+          const { size, mtimeMs } = await stat(path.join(at, entry.name));
+          return { name: entry.name, size, modified: Math.floor(mtimeMs) };
+        } catch {
+          return null; // gone meanwhile
+        }
+      }));
+      return listed.filter((entry) => entry !== null);
+    },
+
+    async put(name, chunks, { create }) {
+      const target = locate(name);
+      // In the folder of the target, so that both are on one file system; hidden, and no name that the format knows.
+      const temporary = path.join(path.dirname(target), `.whetstone-${randomUUID()}.tmp`);
+      try {
+        await mkdir(path.dirname(target), { recursive: true });
+        const file = await open(temporary, "wx");
+        try {
+          for (const chunk of chunks) await writeAll(file, chunk);
+          await file.datasync();
+        } finally {
+          await file.close();
+        }
+        if (!create) await rename(temporary, target);
+        else await link(temporary, target);
+        return "written";
+      } catch (error) {
+        if (create && (error as NodeJS.ErrnoException).code === "EEXIST") return "exists";
+        throw failure(error, name);
+      } finally {
+        await unlink(temporary).catch(() => undefined); // renamed away, or never made
+      }
+    },
+
+    async delete(name) {
+      const target = locate(name);
+      try {
+        await unlink(target);
+      } catch (error) {
+        if (!absent(error)) throw failure(error, name);
+      }
+    },
+  };
+}
+
+async function writeAll(file: Awaited<ReturnType<typeof open>>, chunk: Uint8Array): Promise<void> {
+  for (let at = 0; at < chunk.length;) {
+    const { bytesWritten } = await file.write(chunk, at, chunk.length - at);
+    at += bytesWritten;
+  }
+}

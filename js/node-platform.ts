@@ -1,0 +1,51 @@
+// Node, and what imitates it (Deno, Bun): files, worker_threads, environment variables.
+import { readFile } from "node:fs/promises";
+import { availableParallelism } from "node:os";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { Worker } from "node:worker_threads";
+import { folderStore } from "./node-fs.js";
+import { setPlatform } from "./platform.js";
+import type { Glue, WorkerPort, WorkerSource } from "./platform.js";
+
+function createWorker(source: WorkerSource | undefined): WorkerPort {
+  const worker = typeof source === "function" ? (source() as Worker) : new Worker(locate(source ?? new URL("./worker-node.js", import.meta.url)));
+  let ending = false;
+  return {
+    post: (message, transfer) => worker.postMessage(message, transfer ?? []),
+    onMessage: (listener) => worker.on("message", listener),
+    onError: (listener) => {
+      worker.on("error", (error: Error) => listener(error.message));
+      worker.on("messageerror", (error: Error) => listener(error.message));
+      worker.on("exit", (code) => { if (!ending) listener(`the worker ended with code ${code}`); });
+    },
+    terminate: () => {
+      ending = true;
+      void worker.terminate();
+    },
+    hold: (alive) => { if (alive) worker.ref(); else worker.unref(); },
+  };
+}
+
+function locate(source: string | URL): URL | string {
+  return typeof source === "string" && source.startsWith("file:") ? new URL(source) : source;
+}
+
+function localPath(target: string): string | null {
+  if (target.startsWith("file:")) return fileURLToPath(target);
+  // A scheme that was not understood is a mistake, not a file name; one letter is a drive.
+  if (/^[a-z][a-z0-9+.-]+:\/\//i.test(target)) return null;
+  return target === "" ? null : path.resolve(target);
+}
+
+setPlatform({
+  // The query makes it another module, with an instance of its own: how a crashed engine is replaced.
+  loadGlue: (generation) => (generation === 0 ? import("./whetstone.js") : import(`./whetstone.js?generation=${generation}`) as Promise<Glue>),
+  defaultWasm: () => new URL("./whetstone_bg.wasm", import.meta.url),
+  readFile: async (where) => new Uint8Array(await readFile(locate(where))),
+  createWorker,
+  parallelism: () => availableParallelism(),
+  localStore: folderStore,
+  localPath,
+  environment: () => process.env,
+});

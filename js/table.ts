@@ -1,0 +1,324 @@
+/** An open table: one version of it, what can be asked of it, and the jobs that run on it. */
+import { discard, withStaged } from "./build.js";
+import { aborted, currentEngine } from "./engine.js";
+import type { Engine } from "./engine.js";
+import { invalid, WhetstoneError } from "./errors.js";
+import type { ErrorCode } from "./errors.js";
+import { platform } from "./platform.js";
+import type { Glue } from "./platform.js";
+import { WorkerPool } from "./pool.js";
+import { callbacksOf, Store, storeFor } from "./stores.js";
+import type { StoreOptions } from "./stores.js";
+import type {
+  BranchInfo, BuiltSegment, FieldInfo, FragmentColumns, FragmentInfo, IndexInfo, Plan, ProgressEvent, RefreshPlan, RefreshReport, Report,
+  RequestCounts, RequestEvent, SegmentInfo, ShowDocument, TagInfo, TransactionInfo, VersionInfo,
+} from "./types.js";
+
+/** Which version of a table. */
+export interface AtOptions {
+  version?: number;
+  tag?: string;
+  /** A version number, or the name of a tag. */
+  at?: number | string;
+}
+
+/** Options of {@link open}. */
+export interface OpenOptions extends AtOptions {
+  branch?: string;
+  /** How to reach the target, where its address does not say. */
+  store?: Store | StoreOptions;
+  signal?: AbortSignal;
+  /** Called after every request, also those of workers. */
+  onRequest?: (event: RequestEvent) => void;
+}
+
+/** Options of {@link Table.planRefresh}. */
+export interface PlanRefreshOptions {
+  /** Most segments to build, 1 when absent: the unindexed fragments are split into that many runs of neighbours. */
+  segments?: number;
+  /** Build the fragments of existing segments anew with the rest, so that segments stay few. */
+  absorb?: boolean | "none" | "all";
+  /** Most bytes a build may hold in memory. */
+  maxBytes?: number;
+  /** Parameters of the index method; what is not given is inherited from the existing segments. */
+  params?: Record<string, unknown>;
+  signal?: AbortSignal;
+}
+
+/** Options of {@link Table.run}. */
+export interface RunOptions {
+  /** Workers to use; a pool of the job's own when absent. */
+  pool?: WorkerPool;
+  /** Most workers of the job's own pool. */
+  workers?: number;
+  signal?: AbortSignal;
+  onProgress?: (event: ProgressEvent) => void;
+}
+
+interface TableInfo {
+  uri: string;
+  version: number;
+  branch: string | null;
+  rows: number | null;
+  schema: FieldInfo[];
+}
+
+/** Errors of a commit after which it is certain that nothing was committed, so that what was built can be removed. */
+const NOT_COMMITTED: ReadonlySet<ErrorCode> = new Set([
+  "ABORTED", "INDEX_NOT_FOUND", "INDEX_AMBIGUOUS", "INDEX_DROPPED", "INDEX_CHANGED", "COLUMN_NOT_FOUND", "DETAILS_DIFFER", "NOTHING_LEFT",
+  "PARTIAL_REPLACEMENT", "BITMAP_UNKNOWN", "TYPE_CHANGED", "OVERLAP", "UUID_IN_USE", "STALE_PLAN", "COMMIT_CONFLICT", "HISTORY_UNSUPPORTED",
+  "UNSUPPORTED_FEATURE", "STORE_UNSAFE",
+] as const);
+
+/** Time a commit has to end by itself after its signal fired. */
+const COMMIT_GRACE_MS = 150;
+
+// The engine keeps tables by number. One that was never closed is closed when its handle is collected, if its engine still lives.
+const forgotten = new FinalizationRegistry<{ engine: Engine; id: number }>(({ engine, id }) => {
+  if (engine.crash === null) engine.sync((glue) => glue.closeTable(id));
+});
+
+/** A table at one version. Made by {@link open}. */
+export class Table {
+  readonly #engine: Engine;
+  readonly #store: Store;
+  readonly #onRequest: ((event: RequestEvent) => void) | undefined;
+  #id: number;
+  #info: TableInfo;
+  #closed = false;
+
+  /** @internal */
+  constructor(engine: Engine, id: number, store: Store, onRequest: ((event: RequestEvent) => void) | undefined) {
+    this.#engine = engine;
+    this.#id = id;
+    this.#store = store;
+    this.#onRequest = onRequest;
+    this.#info = engine.sync((glue) => glue.tableInfo(id)) as TableInfo;
+    forgotten.register(this, { engine, id }, this);
+  }
+
+  /** Address of the table. */
+  get uri(): string { return this.#info.uri; }
+  /** Version this handle is at. */
+  get version(): number { return this.#info.version; }
+  /** Branch; `null` on the main branch. */
+  get branch(): string | null { return this.#info.branch; }
+  /** Live rows; `null` when a fragment does not record its counts. */
+  get rows(): number | null { return this.#info.rows; }
+  /** Top-level fields with their children. */
+  get schema(): FieldInfo[] { return this.#info.schema; }
+  /** The store, e.g. for {@link buildSegment}. */
+  get store(): Store { return this.#store; }
+
+  /** What this handle has asked of the store so far (its own thread; workers report through `onRequest`). */
+  requests(): RequestCounts {
+    this.#open();
+    return this.#engine.sync((glue) => glue.tableRequests(this.#id)) as RequestCounts;
+  }
+
+  /** Everything `whetstone show` prints. */
+  show(options: { signal?: AbortSignal } = {}): Promise<ShowDocument> {
+    return this.#call((glue) => glue.tableShow(this.#id), options.signal);
+  }
+
+  /** Fragments as objects, all of them or those with the given ids. For very many use {@link Table.fragmentColumns}. */
+  async fragments(filter?: Iterable<number>, options: { signal?: AbortSignal } = {}): Promise<FragmentInfo[]> {
+    const all = await this.#call<FragmentInfo[]>((glue) => glue.tableFragments(this.#id), options.signal);
+    if (filter === undefined) return all;
+    const wanted = new Set(filter);
+    return all.filter((fragment) => wanted.has(fragment.id));
+  }
+
+  /** All fragments as typed columns, with the coverage of every index. */
+  fragmentColumns(options: { signal?: AbortSignal } = {}): Promise<FragmentColumns> {
+    return this.#call((glue) => glue.tableFragmentColumns(this.#id), options.signal);
+  }
+
+  /** The logical indexes, with their numbers and segments. */
+  async indexes(options: { signal?: AbortSignal } = {}): Promise<IndexInfo[]> {
+    return (await this.show(options)).indices;
+  }
+
+  /** The physical segments of one index, or of all. */
+  segments(index?: string, options: { signal?: AbortSignal } = {}): Promise<SegmentInfo[]> {
+    return this.#call((glue) => glue.tableSegments(this.#id, index), options.signal);
+  }
+
+  /** Versions of the branch that are still there, ascending. */
+  versions(options: { signal?: AbortSignal } = {}): Promise<VersionInfo[]> {
+    return this.#call((glue) => glue.tableVersions(this.#id), options.signal);
+  }
+
+  /** Tags by name. */
+  tags(options: { signal?: AbortSignal } = {}): Promise<Record<string, TagInfo>> {
+    return this.#call((glue) => glue.tableTags(this.#id), options.signal);
+  }
+
+  /** Branches by name. */
+  branches(options: { signal?: AbortSignal } = {}): Promise<Record<string, BranchInfo>> {
+    return this.#call((glue) => glue.tableBranches(this.#id), options.signal);
+  }
+
+  /** The transaction of this uuid, `null` when no readable version carries it. */
+  transaction(uuid: string, options: { signal?: AbortSignal } = {}): Promise<TransactionInfo | null> {
+    return this.#call((glue) => glue.tableTransaction(this.#id, uuid), options.signal);
+  }
+
+  /** Another handle, at another version (or tag) of the same branch. */
+  async at(version: number | string, options: { signal?: AbortSignal } = {}): Promise<Table> {
+    const at = atOf({ at: version });
+    const id = await this.#call<number>((glue) => glue.tableAt(this.#id, at), options.signal);
+    return new Table(this.#engine, id, this.#store, this.#onRequest);
+  }
+
+  /** Moves this handle to the latest version; true when that is another. */
+  async reload(options: { signal?: AbortSignal } = {}): Promise<boolean> {
+    const before = this.version;
+    await this.#call((glue) => glue.tableReload(this.#id), options.signal);
+    this.#refreshInfo();
+    return this.version !== before;
+  }
+
+  /** Plans a refresh of one index: which fragments are not covered, in which runs they will be built, and what becomes of every segment. */
+  planRefresh(index: string, options: PlanRefreshOptions = {}): Promise<RefreshPlan> {
+    const { signal, segments, absorb, maxBytes, params } = options;
+    if (segments !== undefined) wholeNumber("segments", segments, 1);
+    if (maxBytes !== undefined) wholeNumber("maxBytes", maxBytes, 1);
+    const document = {
+      ...(segments === undefined ? {} : { segments }), ...(maxBytes === undefined ? {} : { max_bytes: maxBytes }),
+      ...(absorb === undefined ? {} : { absorb }), ...(params === undefined ? {} : { params }),
+    };
+    return this.#call((glue) => glue.tablePlanRefresh(this.#id, index, document), signal);
+  }
+
+  /** Executes a plan. When it fails before the commit, what was uploaded is removed, or listed in the error. */
+  async run(plan: Plan, options: RunOptions = {}): Promise<Report> {
+    this.#open();
+    if (plan.kind !== "refresh") throw invalid(`this release cannot run a plan of kind ${String((plan as { kind: unknown }).kind)}`);
+    const { signal, onProgress } = options;
+    if (signal?.aborted) throw aborted();
+    const rowsTotal = plan.tasks.reduce((sum, task) => sum + task.rows, 0);
+    const built = plan.tasks.length === 0 ? [] : await this.#build(plan, options);
+    const phase = (name: "commit" | "done"): void => {
+      onProgress?.({ phase: name, tasks: plan.tasks.length, state: name === "done" ? "done" : "running", rows: rowsTotal, rows_total: rowsTotal });
+    };
+    phase("commit");
+    const report = await this.#commit(plan, built, signal).catch(async (error: unknown) => {
+      const failure = WhetstoneError.from(error);
+      if (!NOT_COMMITTED.has(failure.code) || failure.changed === "unknown" || failure.changed === "committed") throw failure;
+      throw withStaged(failure, await discard(this.#store.descriptor, this.#store.callbacks, built.map((segment) => segment.uuid), 10_000));
+    });
+    phase("done");
+    return report;
+  }
+
+  /** Plans and runs a refresh of one index. */
+  async refresh(index: string, options: PlanRefreshOptions & RunOptions = {}): Promise<RefreshReport> {
+    return this.run(await this.planRefresh(index, options), options);
+  }
+
+  /** Commits segments that were built elsewhere for a plan of this table; the handle advances to the version that was committed. */
+  commitSegments(plan: RefreshPlan, built: BuiltSegment[], options: { signal?: AbortSignal } = {}): Promise<RefreshReport> {
+    return this.#commit(plan, built, options.signal);
+  }
+
+  /** Lets go of the handle; every later call is an error. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    forgotten.unregister(this);
+    if (this.#engine.crash === null) this.#engine.sync((glue) => glue.closeTable(this.#id));
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  async #build(plan: RefreshPlan, options: RunOptions): Promise<BuiltSegment[]> {
+    const manifest = await this.#call<Uint8Array<ArrayBuffer>>((glue) => glue.tableManifest(this.#id, plan.v_plan), options.signal);
+    const pool = options.pool ?? new WorkerPool({ size: Math.min(options.workers ?? platform().parallelism(), plan.tasks.length) });
+    try {
+      return await pool.run({
+        tasks: plan.tasks, descriptor: this.#store.descriptor, callbacks: this.#store.callbacks, manifest,
+        signal: options.signal, onProgress: options.onProgress, onRequest: this.#onRequest,
+      });
+    } finally {
+      if (pool !== options.pool) await pool.close();
+    }
+  }
+
+  /**
+   * A commit is not dropped when its signal fires: it is given a moment to end, because only then is it known what happened. After
+   * that the answer is that it is not known.
+   */
+  async #commit(plan: RefreshPlan, built: BuiltSegment[], signal: AbortSignal | undefined): Promise<RefreshReport> {
+    if (signal?.aborted) throw aborted();
+    const giveUp = new AbortController();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const onAbort = (): void => { timer = setTimeout(() => giveUp.abort(), COMMIT_GRACE_MS); };
+    signal?.addEventListener("abort", onAbort, { once: true });
+    try {
+      this.#open();
+      const report = await this.#engine.call<RefreshReport>((glue) => glue.tableCommitSegments(this.#id, plan, built), giveUp.signal, "unknown");
+      this.#refreshInfo();
+      return report;
+    } catch (error) {
+      if (!giveUp.signal.aborted) throw error;
+      const uuids = built.map((segment) => segment.uuid);
+      throw new WhetstoneError("COMMIT_UNKNOWN",
+        `the signal fired while ${plan.index.name} was being committed, and the commit may have landed: it has if the latest version lists the segments ${uuids.join(", ")}`,
+        { index: plan.index.name, segments: uuids, version_before: this.version }, "unknown", { cause: error });
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", onAbort);
+    }
+  }
+
+  #refreshInfo(): void {
+    this.#info = this.#engine.sync((glue) => glue.tableInfo(this.#id)) as TableInfo;
+  }
+
+  #open(): void {
+    if (this.#closed) throw invalid("the table is closed");
+  }
+
+  async #call<T>(start: (glue: Glue) => number, signal?: AbortSignal): Promise<T> {
+    this.#open();
+    return this.#engine.call<T>(start, signal);
+  }
+}
+
+/**
+ * Opens a table: a path or `file:` address (Node), `http:`, `https:`, `s3:`, or a store.
+ *
+ * Costs one listing and one read on a store that lists in order; see the documentation for the other cases.
+ */
+export async function open(target: string | URL | Store, options: OpenOptions = {}): Promise<Table> {
+  const store = storeFor(target, options.store);
+  const at = atOf(options);
+  if (options.signal?.aborted) throw aborted();
+  const engine = await currentEngine();
+  const spec = {
+    descriptor: store.descriptor,
+    callbacks: callbacksOf(store.descriptor, store.callbacks),
+    onRequest: options.onRequest as ((event: unknown) => void) | undefined,
+  };
+  const id = await engine.call<number>((glue) => glue.openTable(spec, at, options.branch), options.signal);
+  return new Table(engine, id, store, options.onRequest);
+}
+
+function atOf({ version, tag, at }: AtOptions): { version?: number; tag?: string } {
+  if ([version, tag, at].filter((given) => given !== undefined).length > 1) throw invalid("give one of version, tag and at");
+  const number = version ?? (typeof at === "number" ? at : undefined);
+  if (number !== undefined) {
+    wholeNumber("version", number, 1);
+    return { version: number };
+  }
+  const name = tag ?? (typeof at === "string" ? at : undefined);
+  return name === undefined ? {} : { tag: name };
+}
+
+function wholeNumber(name: string, value: number, least: number): void {
+  if (!Number.isInteger(value) || value < least) throw invalid(`${name} is a whole number of at least ${least}, not ${value}`);
+  if (!Number.isSafeInteger(value)) throw new WhetstoneError("NUMBER_TOO_LARGE", `${name} is past 2^53: ${value}`);
+}
