@@ -3,8 +3,13 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use prost::Message;
 use roaring::RoaringBitmap;
 use uuid::Uuid;
+
+use super::bitmap::{decode_roaring32, encode_roaring32};
+use super::{proto, wire};
+use crate::error::{Error, ErrorCode, Result};
 
 /// Name of the fragment reuse entry.
 pub const FRAG_REUSE_NAME: &str = "__lance_frag_reuse";
@@ -38,7 +43,8 @@ pub struct IndexMetadata {
     pub covering_fields: Vec<i32>,
     /// Object metadata (needs an unreleased writer flag).
     pub metadata: BTreeMap<String, String>,
-    /// The bytes it was decoded from, for verbatim rewriting; empty for a new entry.
+    /// The bytes it was decoded from; empty for a new entry. While present they are what [`IndexMetadata::encode`] writes,
+    /// whatever the other fields say: an entry is changed through [`IndexMetadata::with_bitmap`], not in place.
     pub raw: Bytes,
 }
 
@@ -60,9 +66,131 @@ pub struct IndexFile {
     pub size_bytes: u64,
 }
 
+/// Field numbers this build can reproduce; anything else in an entry is carried along but not understood.
+const LAST_KNOWN: u32 = 13;
+const BITMAP: u32 = 5;
+/// chrono's last representable millisecond: a later `created_at` makes Lance refuse the whole table.
+const LAST_MILLISECOND: u64 = 8_210_266_876_799_999;
+
 impl IndexMetadata {
+    /// Reads one entry; strict, because one malformed entry makes the whole section unusable for every reader (§6.1).
+    pub fn parse(object: &str, raw: &Bytes) -> Result<IndexMetadata> {
+        let entry: proto::IndexMetadata = proto::decode(object, "an index entry", raw.clone())?;
+        let at = |what: String| Error::corrupt(object, format!("index entry {:?}: {what}", entry.name));
+        let uuid_bytes = entry.uuid.as_ref().map(|u| u.uuid.as_ref()).unwrap_or_default();
+        let uuid = Uuid::from_slice(uuid_bytes).map_err(|_| at(format!("its uuid has {} bytes, not 16", uuid_bytes.len())))?;
+        let fragment_bitmap = match entry.fragment_bitmap.as_ref() {
+            [] => None,
+            bytes => Some(decode_roaring32(object, bytes).map_err(|e| at(format!("segment {uuid}: {}", e.message())))?),
+        };
+        let carried = &entry.covering_fields;
+        if !carried.is_empty() && (!entry.fields.ends_with(carried) || entry.fields.len() == carried.len()) {
+            return Err(at(format!("covering fields {carried:?} are not the last part of its fields {:?}", entry.fields)));
+        }
+        if let Some(ms) = entry.created_at.filter(|ms| *ms > LAST_MILLISECOND) {
+            return Err(at(format!("created_at {ms} ms is no representable date")));
+        }
+        Ok(IndexMetadata {
+            uuid,
+            fields: entry.fields,
+            name: entry.name,
+            dataset_version: entry.dataset_version,
+            fragment_bitmap,
+            details: entry.index_details.map(|d| IndexDetails { type_url: d.type_url, value: d.value }),
+            index_version: entry.index_version,
+            created_at_ms: entry.created_at,
+            base_id: entry.base_id,
+            files: entry.files.into_iter().map(|f| IndexFile { path: f.path, size_bytes: f.size_bytes }).collect(),
+            covering_fields: entry.covering_fields,
+            metadata: entry.metadata,
+            raw: raw.clone(),
+        })
+    }
+
+    /// The entry's bytes: those it was read from, or a fresh encoding when there are none. Optional zeros are written.
+    pub fn encode(&self) -> Bytes {
+        if !self.raw.is_empty() {
+            return self.raw.clone();
+        }
+        let message = proto::IndexMetadata {
+            uuid: Some(proto::Uuid { uuid: Bytes::copy_from_slice(self.uuid.as_bytes()) }),
+            fields: self.fields.clone(),
+            name: self.name.clone(),
+            dataset_version: self.dataset_version,
+            fragment_bitmap: self.fragment_bitmap.as_ref().map(encode_roaring32).unwrap_or_default().into(),
+            index_details: self.details.as_ref().map(|d| proto::Any { type_url: d.type_url.clone(), value: d.value.clone() }),
+            index_version: self.index_version,
+            created_at: self.created_at_ms,
+            base_id: self.base_id,
+            files: self.files.iter().map(|f| proto::IndexFile { path: f.path.clone(), size_bytes: f.size_bytes }).collect(),
+            covering_fields: self.covering_fields.clone(),
+            metadata: self.metadata.clone(),
+        };
+        message.encode_to_vec().into()
+    }
+
+    /// The same entry with another stored coverage; every other byte of it, unknown fields included, stays.
+    pub fn with_bitmap(&self, bitmap: Option<RoaringBitmap>) -> Result<IndexMetadata> {
+        let mut changed = IndexMetadata { fragment_bitmap: bitmap, ..self.clone() };
+        if !self.raw.is_empty() {
+            let mut raw = Vec::with_capacity(self.raw.len());
+            for field in wire::split(&self.name, &self.raw)?.iter().filter(|f| f.number != BITMAP) {
+                raw.extend_from_slice(&field.raw);
+            }
+            if let Some(bitmap) = &changed.fragment_bitmap {
+                wire::put_len_field(&mut raw, BITMAP, &encode_roaring32(bitmap));
+            }
+            changed.raw = raw.into();
+        }
+        Ok(changed)
+    }
+
+    /// Refuses (`UNSUPPORTED_FEATURE`) to replace or remove an entry that uses what this build does not understand:
+    /// covering fields, clustering, object metadata, unknown field numbers (§12).
+    pub fn check_touch(&self) -> Result<()> {
+        let mut reasons = Vec::new();
+        if !self.covering_fields.is_empty() {
+            reasons.push(format!("carried columns {:?}", self.covering_fields));
+        }
+        for field in wire::split(&self.name, &self.raw)? {
+            match field.number {
+                12 => reasons.push("a clustering id".to_owned()),
+                13 => reasons.push("object metadata".to_owned()),
+                n if n > LAST_KNOWN => reasons.push(format!("the unknown field {n}")),
+                _ => {}
+            }
+        }
+        reasons.dedup();
+        if reasons.is_empty() {
+            return Ok(());
+        }
+        let text =
+            format!("segment {} of index {} has {}; this build must not replace it", self.uuid, self.name, reasons.join(", "));
+        Err(Error::new(ErrorCode::UnsupportedFeature, text).with("index", self.name.as_str()))
+    }
+
+    /// The part of the details' type after the last `/`, e.g. `lance.table.BTreeIndexDetails`; compare it ignoring ASCII case.
+    pub fn type_name(&self) -> Option<&str> {
+        self.details.as_ref().map(|d| d.type_url.rsplit('/').next().unwrap_or(&d.type_url))
+    }
+
     /// System entries are never scalar indexes and never part of coverage.
     pub fn is_system(&self) -> bool {
         self.name == FRAG_REUSE_NAME || self.name == MEM_WAL_NAME
     }
+}
+
+/// Reads the message of an index section.
+pub fn parse_index_section(object: &str, section: &Bytes) -> Result<Vec<IndexMetadata>> {
+    let fields = wire::split(object, section)?;
+    fields.iter().filter(|f| f.number == 1).map(|f| IndexMetadata::parse(object, f.as_bytes(object)?)).collect()
+}
+
+/// The message of an index section with these entries, in order.
+pub fn encode_index_section(entries: &[IndexMetadata]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for entry in entries {
+        wire::put_len_field(&mut out, 1, &entry.encode());
+    }
+    out
 }

@@ -1,9 +1,10 @@
 //! The schema: a flattened field list and the tree it stands for (table-format §5).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use arrow::datatypes::{DataType, TimeUnit};
 
+use super::proto;
 use crate::error::{Error, ErrorCode, Result};
 
 /// One field of the flattened list.
@@ -35,6 +36,57 @@ pub struct Schema {
 }
 
 impl Schema {
+    /// Builds the tree from the flattened list; a parent that does not come before its child, or a repeated id, is
+    /// `CORRUPT_FILE`.
+    pub fn from_proto(object: &str, fields: Vec<proto::Field>, metadata: HashMap<String, Vec<u8>>) -> Result<Schema> {
+        let mut seen = HashSet::new();
+        let mut list = Vec::with_capacity(fields.len());
+        for field in fields {
+            if field.parent_id != -1 && !seen.contains(&field.parent_id) {
+                let what = format!("field {} ({:?}) comes before its parent {}", field.id, field.name, field.parent_id);
+                return Err(Error::corrupt(object, what));
+            }
+            if !seen.insert(field.id) {
+                return Err(Error::corrupt(object, format!("field id {} is used twice ({:?})", field.id, field.name)));
+            }
+            list.push(Field::from(field));
+        }
+        Ok(Schema { fields: list, metadata: text_values(metadata) })
+    }
+
+    /// The field at a dotted path. A part in backticks is taken literally (a doubled backtick is one). The exact path wins;
+    /// otherwise the only path that matches when case is ignored. `COLUMN_NOT_FOUND` lists the candidates.
+    pub fn resolve(&self, path: &str) -> Result<&Field> {
+        let parts = split_path(path)?;
+        let exact = self.matching(&parts, |name, part| name == part);
+        let found =
+            if exact.is_empty() { self.matching(&parts, |name, part| name.to_lowercase() == part.to_lowercase()) } else { exact };
+        if let [field] = found.as_slice() {
+            return Ok(field);
+        }
+        let candidates: Vec<String> = if found.is_empty() {
+            self.fields.iter().filter_map(|f| self.path_of(f.id)).take(100).collect()
+        } else {
+            found.iter().filter_map(|f| self.path_of(f.id)).collect()
+        };
+        let text = if found.is_empty() {
+            format!("there is no column {path:?}; the table has: {}", candidates.join(", "))
+        } else {
+            format!("column {path:?} is ambiguous; it could be: {}", candidates.join(", "))
+        };
+        Err(Error::new(ErrorCode::ColumnNotFound, text).with("column", path).with("candidates", candidates))
+    }
+
+    fn matching(&self, parts: &[String], same: impl Fn(&str, &str) -> bool) -> Vec<&Field> {
+        let mut parents = vec![-1];
+        let mut found = Vec::new();
+        for part in parts {
+            found = self.fields.iter().filter(|f| parents.contains(&f.parent_id) && same(&f.name, part)).collect();
+            parents = found.iter().map(|f| f.id).collect();
+        }
+        found
+    }
+
     /// The field with that id.
     pub fn by_id(&self, id: i32) -> Option<&Field> {
         self.fields.iter().find(|f| f.id == id)
@@ -58,6 +110,57 @@ impl Schema {
         }
         parts.reverse();
         Some(parts.join("."))
+    }
+}
+
+impl From<proto::Field> for Field {
+    fn from(field: proto::Field) -> Field {
+        Field {
+            id: field.id,
+            parent_id: field.parent_id,
+            name: field.name,
+            logical_type: field.logical_type,
+            nullable: field.nullable,
+            metadata: text_values(field.metadata),
+            has_dictionary: field.dictionary.is_some(),
+        }
+    }
+}
+
+/// Arrow metadata values are UTF-8; what is not is shown with replacement characters and stays as it is in the raw bytes.
+fn text_values(metadata: HashMap<String, Vec<u8>>) -> BTreeMap<String, String> {
+    metadata.into_iter().map(|(k, v)| (k, String::from_utf8_lossy(&v).into_owned())).collect()
+}
+
+/// Splits a dotted path into names; backticks quote.
+fn split_path(path: &str) -> Result<Vec<String>> {
+    let mut parts = Vec::new();
+    let mut chars = path.chars().peekable();
+    loop {
+        let mut part = String::new();
+        if chars.next_if_eq(&'`').is_some() {
+            loop {
+                match chars.next() {
+                    Some('`') if chars.next_if_eq(&'`').is_some() => part.push('`'),
+                    Some('`') => break,
+                    Some(c) => part.push(c),
+                    None => return Err(Error::invalid(format!("column path {path:?}: a backtick is not closed"))),
+                }
+            }
+        } else {
+            while let Some(c) = chars.next_if(|c| *c != '.') {
+                part.push(c);
+            }
+            if part.is_empty() {
+                return Err(Error::invalid(format!("column path {path:?} has an empty part")));
+            }
+        }
+        parts.push(part);
+        match chars.next() {
+            None => return Ok(parts),
+            Some('.') => {}
+            Some(c) => return Err(Error::invalid(format!("column path {path:?}: {c:?} follows a closing backtick"))),
+        }
     }
 }
 
