@@ -17,11 +17,12 @@ build: wasm ## Build the package and the page; prints the size of the engine
 	@node scripts/sizes.mjs
 
 check: ## Format, lints, unit and fixture tests, TypeScript types (5 minutes at most)
+	@scripts/setup.sh native
 	cargo fmt --check
 	cargo clippy --all-targets --locked -- -D warnings
+	@scripts/setup.sh wasm node
+	@scripts/clippy-wasm.sh
 	cargo test --locked
-	@scripts/build-wasm.sh
-	@scripts/setup.sh node
 	npm run --silent check:types
 
 test: check test-package test-oracle test-bad ## check + the package in Node and Chromium + a sample of the oracle + bad input

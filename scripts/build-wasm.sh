@@ -7,7 +7,6 @@
 PROFILE="${WASM_PROFILE:-release}"
 OUT="$ROOT/pkg/dist"
 COMPILER="$(wasm_compiler)"
-FLAGS='--cfg getrandom_backend="wasm_js" -C target-feature=+simd128'
 STAMP="$(hash_of src Cargo.toml Cargo.lock scripts/build-wasm.sh) $PROFILE $COMPILER"
 if stamped "$OUT/.wasm-stamp" "$STAMP" && [ -f "$OUT/whetstone_bg.wasm" ]; then exit 0; fi
 case "$PROFILE" in release|quick) ;; *) die "WASM_PROFILE is 'release' or 'quick', not '$PROFILE'" ;; esac
@@ -26,7 +25,7 @@ case "$COMPILER" in
     build+=(-Z build-std=std,panic_abort) ;;
   *) die "no compiler for $TRIPLE: run scripts/setup.sh wasm" ;;
 esac
-(cd "$ROOT" && RUSTFLAGS="$FLAGS" CARGO_TARGET_DIR="$WASM_TARGET" "${cargo[@]}" "${build[@]}" </dev/null >&2)
+(cd "$ROOT" && RUSTFLAGS="$WASM_FLAGS" CARGO_TARGET_DIR="$WASM_TARGET" "${cargo[@]}" "${build[@]}" </dev/null >&2)
 
 mkdir -p "$OUT"
 staging="$(mktemp -d "$OUT/.staging.XXXXXX")"

@@ -7,6 +7,7 @@ TOOLS="$CACHE/tools"
 VENV="$CACHE/venv"
 WASM_TARGET="$CACHE/target-wasm"
 TRIPLE="wasm32-unknown-unknown"
+WASM_FLAGS='--cfg getrandom_backend="wasm_js" -C target-feature=+simd128'
 # Must equal the version of the wasm-bindgen crate in Cargo.lock: the two speak a private protocol.
 WASM_BINDGEN_VERSION="$(sed -n '/^name = "wasm-bindgen"$/{n;s/^version = "\(.*\)"$/\1/p;}' "$ROOT/Cargo.lock")"
 

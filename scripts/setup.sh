@@ -1,10 +1,17 @@
 #!/usr/bin/env bash
-# Installs what is missing, and only that: setup.sh [wasm] [node] [python] [chromium]; without arguments, everything.
+# Installs what is missing, and only that: setup.sh [native] [wasm] [node] [python] [chromium]; without arguments, everything.
 # Each part leaves a stamp or can be seen to be there, so a second run takes a second.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-setup_wasm() {
+setup_native() {
   have cargo || die "cargo is needed (Rust 1.95 or newer, from rustup): install it, then run this again"
+  have cc || apt_install gcc libc6-dev
+  have xz || apt_install xz-utils
+  cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 || rustup component add rustfmt clippy </dev/null >&2
+}
+
+setup_wasm() {
+  setup_native
   if [ -z "$(wasm_compiler)" ]; then
     # Offline this has to fail within seconds, not after every retry of every mirror.
     say "adding the wasm32 target to the Rust toolchain"
@@ -54,7 +61,7 @@ setup_chromium() {
 [ $# -gt 0 ] || set -- wasm node python chromium
 for part in "$@"; do
   case "$part" in
-    wasm|node|python|chromium) "setup_$part" ;;
+    native|wasm|node|python|chromium) "setup_$part" ;;
     *) die "setup.sh: unknown part '$part'" ;;
   esac
 done
