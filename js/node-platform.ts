@@ -31,11 +31,14 @@ function locate(source: string | URL): URL | string {
   return typeof source === "string" && source.startsWith("file:") ? new URL(source) : source;
 }
 
-function localPath(target: string): string | null {
-  if (target.startsWith("file:")) return fileURLToPath(target);
+function localPath(target: string): { path: string; url: string } | null {
+  let name = target;
+  if (target.startsWith("file:")) name = fileURLToPath(target);
   // A scheme that was not understood is a mistake, not a file name; one letter is a drive.
-  if (/^[a-z][a-z0-9+.-]+:\/\//i.test(target)) return null;
-  return target === "" ? null : path.resolve(target);
+  else if (target === "" || /^[a-z][a-z0-9+.-]+:\/\//i.test(target)) return null;
+  const absolute = path.resolve(name);
+  // As it is written, not percent-encoded: the engine's paths are names, not addresses.
+  return { path: absolute, url: `file:///${absolute.split(path.sep).join("/").replace(/^\/+/, "")}` };
 }
 
 setPlatform({
@@ -45,7 +48,7 @@ setPlatform({
   readFile: async (where) => new Uint8Array(await readFile(locate(where))),
   createWorker,
   parallelism: () => availableParallelism(),
-  localStore: folderStore,
+  localFiles: () => folderStore(path.parse(process.cwd()).root),
   localPath,
   environment: () => process.env,
 });

@@ -34,10 +34,10 @@ export interface Platform {
   readFile?(where: string | URL): Promise<Uint8Array<ArrayBuffer>>;
   createWorker?(source: WorkerSource | undefined): WorkerPort;
   parallelism(): number;
-  /** A folder of this machine as a store. */
-  localStore?(folder: string): StoreCallbacks;
-  /** Turns a path or `file:` address into an absolute path; `null` when it is neither. */
-  localPath?(target: string): string | null;
+  /** The files of this machine, by absolute path without the first slash. */
+  localFiles?(): StoreCallbacks;
+  /** Turns a path or `file:` address into an absolute path and the address of it; `null` when it is neither. */
+  localPath?(target: string): { path: string; url: string } | null;
   environment(): Record<string, string | undefined>;
 }
 

@@ -47,99 +47,139 @@ export interface S3Credentials {
 /** @internal Functions of a store that stay on the thread that owns them. */
 export type StoreCallbacks = Partial<HostOperations> & { credentials?: () => Promise<S3Credentials> };
 
-/** The part of a store that is data: it can be posted to a worker or kept in a queue (with keys, when it was given keys). */
-export type StoreDescriptor =
-  | { kind: "http"; url: string; mode: "auto" | "webdav" | "static"; headers?: Record<string, string> }
-  | {
-    kind: "s3"; bucket: string; key: string; region: string; endpoint?: string; path_style: boolean; access_key_id?: string;
-    secret_access_key?: string; session_token?: string; anonymous: boolean;
-  }
-  | { kind: "node-fs"; path: string }
-  | { kind: "host"; uri: string };
+/**
+ * The part of a store that is data: it can be posted to a worker or kept in a queue. It holds keys when it was given keys; a plan or
+ * a task never does.
+ */
+export interface StoreDescriptor {
+  /** `auto`: found out from the address, then by asking. */
+  kind: "auto" | "webdav" | "static" | "s3" | "host";
+  /** Address of the table. For a folder of this machine a `file:` address; empty for a host store of the caller's. */
+  url: string;
+  region?: string;
+  /** S3: `scheme://host[:port]` of another provider than Amazon. */
+  endpoint?: string;
+  access_key_id?: string;
+  secret_access_key?: string;
+  session_token?: string;
+  /** S3: send no signature; the default without keys. */
+  anonymous?: boolean;
+  /** S3: the bucket is in the host name of the endpoint, not in the path. */
+  virtual_hosted?: boolean;
+  /** S3: sign reads into the query, which saves browsers a preflight per object; the default there. */
+  sign_queries?: boolean;
+  /** HTTP: Basic authentication. */
+  username?: string;
+  password?: string;
+  /** HTTP: further headers, sent to the origin of `url` only. */
+  headers?: Record<string, string>;
+  /** Time limit of a request in milliseconds; bodies get more by their size. */
+  timeout_ms?: number;
+  /** Base paths that a table's manifest names, and where they are from here. */
+  bases?: Record<string, string>;
+  /** Read base paths at other origins (without credentials). */
+  other_origins?: boolean;
+  /** Commit on a store whose create-if-absent is not known to be atomic. */
+  unsafe_commits?: boolean;
+}
 
 /** A store: made by one of the factories below. */
 export class Store {
   readonly descriptor: StoreDescriptor;
+  /** A human-readable address, without keys. */
+  readonly uri: string;
   /** @internal */
   readonly callbacks: StoreCallbacks | undefined;
 
   /** @internal */
-  constructor(descriptor: StoreDescriptor, callbacks?: StoreCallbacks) {
+  constructor(descriptor: StoreDescriptor, callbacks?: StoreCallbacks, uri = descriptor.url) {
     this.descriptor = descriptor;
     this.callbacks = callbacks;
-  }
-
-  /** A human-readable address, without keys. */
-  get uri(): string {
-    const d = this.descriptor;
-    switch (d.kind) {
-      case "http": return d.url;
-      case "s3": return `s3://${d.bucket}/${d.key}`;
-      case "node-fs": return d.path;
-      case "host": return d.uri;
-    }
+    this.uri = uri;
   }
 }
 
+/** Options that every store over HTTP takes. */
+export interface CommonStoreOptions {
+  /** Time limit of a request in milliseconds; bodies get more by their size. */
+  timeoutMs?: number;
+  /** Base paths that a table's manifest names, and where they are from here. */
+  bases?: Record<string, string>;
+  /** Read base paths at other origins (without credentials). */
+  otherOrigins?: boolean;
+  /** Commit on a store whose create-if-absent is not known to be atomic. */
+  unsafeCommits?: boolean;
+}
+
+function common(options: CommonStoreOptions): Partial<StoreDescriptor> {
+  return defined({ timeout_ms: options.timeoutMs, bases: options.bases, other_origins: options.otherOrigins, unsafe_commits: options.unsafeCommits });
+}
+
+type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
+
+function defined<T extends object>(options: T): Defined<T> {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Defined<T>;
+}
+
 /** Options of {@link httpStore}. */
-export interface HttpStoreOptions {
+export interface HttpStoreOptions extends CommonStoreOptions {
   /** How versions are found: `webdav` lists by PROPFIND, `static` reads the version hint, `auto` (the default) tries in turn. */
   mode?: "auto" | "webdav" | "static";
   /** Sent with every request, to this origin only. */
   headers?: Record<string, string>;
+  username?: string;
+  password?: string;
 }
 
 /** A table at an `http:` or `https:` address. */
 export function httpStore(url: string | URL, options: HttpStoreOptions = {}): Store {
   const parsed = parseUrl(String(url));
   if (parsed.protocol !== "http:" && parsed.protocol !== "https:") throw invalid(`${parsed.protocol} is no HTTP address: give http: or https:`);
-  if (parsed.username !== "" || parsed.password !== "") throw invalid("give a user name and password as an Authorization header, not in the address");
+  if (parsed.username !== "" || parsed.password !== "") throw invalid("give the user name and password as options, not in the address");
   if (parsed.search !== "" || parsed.hash !== "") throw invalid("a table's address has no query and no fragment: objects are below it");
-  const mode = options.mode ?? "auto";
-  if (!["auto", "webdav", "static"].includes(mode)) throw invalid(`mode is auto, webdav or static, not ${mode}`);
-  const href = parsed.href.replace(/\/+$/, "");
-  return new Store({ kind: "http", url: href, mode, ...(options.headers === undefined ? {} : { headers: { ...options.headers } }) });
+  const kind = options.mode ?? "auto";
+  if (!["auto", "webdav", "static"].includes(kind)) throw invalid(`mode is auto, webdav or static, not ${kind}`);
+  const { headers, username, password } = options;
+  return new Store({ kind, url: parsed.href.replace(/\/+$/, ""), ...defined({ headers, username, password }), ...common(options) });
 }
 
 /** Options of {@link s3Store}. */
-export interface S3StoreOptions extends Partial<S3Credentials> {
-  /** Region to sign for; `us-east-1` when absent. */
+export interface S3StoreOptions extends Partial<S3Credentials>, CommonStoreOptions {
+  /** Region to sign for; `us-east-1` when nothing says otherwise. */
   region?: string;
   /** Address of an S3-compatible service; Amazon's when absent. */
   endpoint?: string;
-  /** Bucket in the path instead of the host name; the default with an endpoint. */
+  /** Bucket in the path (`true`) or in the host name; with an endpoint of one's own, the path is the default. */
   pathStyle?: boolean;
   /** Send nothing that identifies anyone. */
   anonymous?: boolean;
-  /** Asked for keys, per request, on the thread that opened the table; never stored. */
+  /** Sign reads into the query (saves browsers a preflight per object); the default in browsers. */
+  signQueries?: boolean;
+  /** Asked for keys on the thread that opened the table, as often as requests need them; never stored. */
   credentials?: () => S3Credentials | Promise<S3Credentials>;
 }
 
-/** A table at `s3://bucket/key`. In Node the usual `AWS_…` variables fill in what is not given. */
-export function s3Store(target: string, options: S3StoreOptions = {}): Store {
-  const match = /^s3:\/\/([^/?#]+)\/([^?#]+?)\/*$/.exec(target);
-  if (match === null) throw invalid(`${target} is no s3://bucket/key address`);
-  const [, bucket = "", key = ""] = match;
+/** A table at `s3://bucket/key`, or at the `https:` address of a bucket's key. In Node the usual `AWS_…` variables fill in what is not given. */
+export function s3Store(target: string | URL, options: S3StoreOptions = {}): Store {
+  const text = String(target).replace(/\/+$/, "");
+  if (!/^s3:\/\/[^/?#]+\/[^?#]+$/.test(text) && !/^https?:\/\/[^/?#]+\/[^?#]+$/.test(text)) throw invalid(`${text} names no bucket and key: give s3://bucket/key`);
   const env = platform().environment();
-  const given = options.accessKeyId !== undefined || options.credentials !== undefined || options.anonymous === true;
-  const pick = (value: string | undefined, name: string): string | undefined => value ?? (given ? undefined : env[name]);
-  const accessKeyId = pick(options.accessKeyId, "AWS_ACCESS_KEY_ID");
-  const secretAccessKey = pick(options.secretAccessKey, "AWS_SECRET_ACCESS_KEY");
-  const sessionToken = pick(options.sessionToken, "AWS_SESSION_TOKEN");
-  const endpoint = options.endpoint ?? env["AWS_ENDPOINT_URL_S3"] ?? env["AWS_ENDPOINT_URL"];
+  const { credentials, anonymous } = options;
+  // Keys come from one place: those given, or those of the environment, never half of each.
+  const given = options.accessKeyId !== undefined || credentials !== undefined || anonymous === true;
+  const keys = given ? options : { accessKeyId: env["AWS_ACCESS_KEY_ID"], secretAccessKey: env["AWS_SECRET_ACCESS_KEY"], sessionToken: env["AWS_SESSION_TOKEN"] };
+  if ((keys.accessKeyId === undefined) !== (keys.secretAccessKey === undefined)) throw invalid("an access key id and a secret access key go together");
+  const endpoint = options.endpoint ?? (text.startsWith("s3:") ? env["AWS_ENDPOINT_URL_S3"] ?? env["AWS_ENDPOINT_URL"] : undefined);
   if (endpoint !== undefined) parseUrl(endpoint);
-  if ((accessKeyId === undefined) !== (secretAccessKey === undefined)) throw invalid("an access key id and a secret access key go together");
-  const { credentials } = options;
   return new Store(
     {
-      kind: "s3", bucket, key,
-      region: options.region ?? env["AWS_REGION"] ?? env["AWS_DEFAULT_REGION"] ?? "us-east-1",
-      path_style: options.pathStyle ?? endpoint !== undefined,
-      anonymous: options.anonymous ?? (accessKeyId === undefined && credentials === undefined),
-      ...(endpoint === undefined ? {} : { endpoint: endpoint.replace(/\/+$/, "") }),
-      ...(accessKeyId === undefined ? {} : { access_key_id: accessKeyId }),
-      ...(secretAccessKey === undefined ? {} : { secret_access_key: secretAccessKey }),
-      ...(sessionToken === undefined ? {} : { session_token: sessionToken }),
+      kind: "s3", url: text,
+      ...defined({
+        region: options.region ?? env["AWS_REGION"] ?? env["AWS_DEFAULT_REGION"], endpoint: endpoint?.replace(/\/+$/, ""),
+        access_key_id: keys.accessKeyId, secret_access_key: keys.secretAccessKey, session_token: keys.sessionToken,
+        anonymous, virtual_hosted: options.pathStyle === undefined ? undefined : !options.pathStyle, sign_queries: options.signQueries,
+      }),
+      ...common(options),
     },
     credentials === undefined ? undefined : { credentials: async () => credentials() },
   );
@@ -151,7 +191,7 @@ export function nodeFsStore(folder: string | URL): Store {
   if (localPath === undefined) throw invalid("there is no file system here: open a store or an http(s): or s3: address");
   const path = localPath(String(folder));
   if (path === null) throw invalid(`${String(folder)} is neither a path nor a file: address`);
-  return new Store({ kind: "node-fs", path });
+  return new Store({ kind: "host", url: path.url }, undefined, path.path);
 }
 
 /** A table behind functions of the caller's. Workers ask the calling thread, so the functions may close over anything. */
@@ -160,7 +200,7 @@ export function hostStore(operations: HostOperations, options: { uri?: string } 
   const callbacks: StoreCallbacks = { get: (p, r) => operations.get(p, r), list: (f) => operations.list(f) };
   if (operations.put !== undefined) callbacks.put = (p, c, o) => operations.put!(p, c, o);
   if (operations.delete !== undefined) callbacks.delete = (p) => operations.delete!(p);
-  return new Store({ kind: "host", uri: options.uri ?? "host:" }, callbacks);
+  return new Store({ kind: "host", url: "" }, callbacks, options.uri ?? "host:");
 }
 
 /** A table in memory: for tests, and to work on a copy. `objects` maps paths inside the table to their bytes; it is changed in place. */
@@ -216,40 +256,28 @@ function parseUrl(text: string): URL {
 }
 
 /** How to reach a target given as an address: an S3-compatible service, a plain HTTP server, or as its scheme says. */
-export type StoreOptions = ({ kind: "s3" } & S3StoreOptions) | ({ kind: "webdav" | "static" | "http" } & Pick<HttpStoreOptions, "headers">);
+export type StoreOptions = ({ kind: "s3" } & S3StoreOptions) | ({ kind: "webdav" | "static" | "http" } & Omit<HttpStoreOptions, "mode">);
 
 /** @internal From whatever `open` takes to a store. */
 export function storeFor(target: string | URL | Store, options?: Store | StoreOptions): Store {
   if (options instanceof Store) return options;
   if (target instanceof Store) return target;
   const text = String(target);
-  if (text.startsWith("s3://")) {
+  if (text.startsWith("s3://") || options?.kind === "s3") {
     if (options !== undefined && options.kind !== "s3") throw invalid(`an s3: address cannot be opened as ${options.kind}`);
     return s3Store(text, options ?? {});
   }
-  if (/^https?:\/\//i.test(text)) {
-    if (options?.kind === "s3") return s3OverHttp(text, options);
-    const mode = options === undefined || options.kind === "http" ? "auto" : options.kind;
-    return httpStore(text, { mode, ...(options?.headers === undefined ? {} : { headers: options.headers }) });
+  if (options !== undefined || /^https?:\/\//i.test(text)) {
+    return httpStore(text, { ...options, mode: options === undefined || options.kind === "http" ? "auto" : options.kind });
   }
   return nodeFsStore(text);
 }
 
-/** `https://endpoint/bucket/key`, said to be S3. */
-function s3OverHttp(text: string, options: S3StoreOptions): Store {
-  const url = parseUrl(text);
-  const [bucket, ...key] = decodeURIComponent(url.pathname).replace(/^\/+|\/+$/g, "").split("/");
-  if (bucket === undefined || bucket === "" || key.length === 0) throw invalid(`${text} does not name a bucket and a key`);
-  return s3Store(`s3://${bucket}/${key.join("/")}`, { endpoint: url.origin, ...options });
-}
-
 /** @internal The functions the engine needs beside the descriptor, on this thread. */
 export function callbacksOf(descriptor: StoreDescriptor, callbacks: StoreCallbacks | undefined): StoreCallbacks | undefined {
-  if (descriptor.kind === "node-fs") {
-    const { localStore } = platform();
-    if (localStore === undefined) throw invalid("there is no file system here");
-    return localStore(descriptor.path);
-  }
-  if (descriptor.kind === "host" && callbacks === undefined) throw invalid("a host store is more than its descriptor: give the store itself");
-  return callbacks;
+  if (descriptor.kind !== "host" || callbacks !== undefined) return callbacks;
+  const { localFiles } = platform();
+  if (!descriptor.url.startsWith("file:")) throw invalid("a host store is more than its descriptor: give the store itself");
+  if (localFiles === undefined) throw invalid("there is no file system here");
+  return localFiles();
 }

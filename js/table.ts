@@ -139,9 +139,14 @@ export class Table {
     return (await this.show(options)).indices;
   }
 
-  /** The physical segments of one index, or of all. */
-  segments(index?: string, options: { signal?: AbortSignal } = {}): Promise<SegmentInfo[]> {
-    return this.#call((glue) => glue.tableSegments(this.#id, index), options.signal);
+  /** The physical segments of one index; its name is taken exactly, else regardless of case when only one fits. */
+  async segments(index: string, options: { signal?: AbortSignal } = {}): Promise<SegmentInfo[]> {
+    return (await this.#call<IndexInfo>((glue) => glue.tableIndex(this.#id, index), options.signal)).segments;
+  }
+
+  /** One logical index; its name is taken exactly, else regardless of case when only one fits. */
+  index(name: string, options: { signal?: AbortSignal } = {}): Promise<IndexInfo> {
+    return this.#call((glue) => glue.tableIndex(this.#id, name), options.signal);
   }
 
   /** Versions of the branch that are still there, ascending. */

@@ -42,7 +42,7 @@ export function tableRequests(table: TableId): unknown;
 export function tableShow(table: TableId): TaskId;
 export function tableFragments(table: TableId): TaskId;
 export function tableFragmentColumns(table: TableId): TaskId;
-export function tableSegments(table: TableId, index: string | undefined): TaskId;
+export function tableIndex(table: TableId, index: string): TaskId;
 export function tableVersions(table: TableId): TaskId;
 export function tableTags(table: TableId): TaskId;
 export function tableBranches(table: TableId): TaskId;

@@ -1,0 +1,191 @@
+// The `whetstone` command.
+import { readFileSync } from "node:fs";
+import { readFile, realpath, stat } from "node:fs/promises";
+import { spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { open, WhetstoneError } from "../node.js";
+import type { OpenOptions, PlanRefreshOptions, RefreshPlan, StoreOptions, Table } from "../node.js";
+import { serve } from "../serve.js";
+import { progress } from "./progress.js";
+import * as render from "./render.js";
+import { help, parse, UsageError } from "./usage.js";
+import type { Invocation } from "./usage.js";
+
+/** Exit status: done, failed with nothing committed, wrong usage, outcome not known. */
+const EXIT = { done: 0, failed: 1, usage: 2, unknown: 3 } as const;
+
+/** Runs one command line; answers the exit status. */
+export async function main(argv: string[]): Promise<number> {
+  // Whoever reads our output may stop reading (`| head`): that is not an error.
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => { if (error.code === "EPIPE") process.exit(EXIT.done); });
+  const interrupt = new AbortController();
+  const onSignal = (): void => interrupt.abort();
+  process.once("SIGINT", onSignal);
+  process.once("SIGTERM", onSignal);
+  try {
+    const invocation = parse(argv);
+    if (invocation.command === null || invocation.flag("help")) {
+      process.stdout.write(help(invocation.command));
+      return EXIT.done;
+    }
+    await run(invocation, interrupt.signal);
+    return EXIT.done;
+  } catch (error) {
+    return failed(WhetstoneError.from(error), argv.includes("--json"));
+  } finally {
+    process.off("SIGINT", onSignal);
+    process.off("SIGTERM", onSignal);
+  }
+}
+
+function failed(error: WhetstoneError, json: boolean): number {
+  if (json) print({ error: error.toJSON() });
+  else process.stderr.write(`whetstone: ${error.message} [${error.code}]\n`);
+  if (error instanceof UsageError) return EXIT.usage;
+  const unclear = error.code === "COMMIT_UNKNOWN" || error.changed === "unknown" || error.changed === "committed";
+  return unclear ? EXIT.unknown : EXIT.failed;
+}
+
+function print(document: unknown): void {
+  process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
+}
+
+/** The document on stdout, as JSON or as text. */
+function answer<T>(invocation: Invocation, document: T, text: (document: T) => string): void {
+  if (invocation.flag("json")) print(document);
+  else process.stdout.write(`${text(document)}\n`);
+}
+
+async function run(invocation: Invocation, signal: AbortSignal): Promise<void> {
+  if (invocation.command === "serve") return serveFolder(invocation, signal);
+  const [target = "", second] = invocation.arguments;
+  const planning = planOptions(invocation);
+  const workers = invocation.number("workers", 1);
+  using table = await open(target, { ...openOptions(invocation), signal });
+  switch (invocation.command) {
+    case "show":
+      return answer(invocation, await table.show({ signal }), render.show);
+    case "fragments":
+      return answer(invocation, { ...heading(table), fragments: await table.fragments(undefined, { signal }) }, (d) => render.fragments(d.fragments));
+    case "segments": {
+      const found = second === undefined ? await table.indexes({ signal }) : [await table.index(second, { signal })];
+      const indices = found.map(({ name, type, segments }) => ({ name, type, segments }));
+      return answer(invocation, { ...heading(table), indices }, (d) => render.segments(d.indices));
+    }
+    case "plan":
+      return answer(invocation, await table.planRefresh(second ?? "", { ...planning, signal }), render.plan);
+    case "refresh":
+      return refresh(invocation, table, second ?? "", { ...planning, ...(workers === undefined ? {} : { workers }), signal });
+    case "transaction":
+      return answer(invocation, await table.transaction(second ?? "", { signal }), (found) => render.transaction(second ?? "", found));
+    case null:
+  }
+}
+
+function heading(table: Table): { uri: string; version: number; branch: string | null } {
+  return { uri: table.uri, version: table.version, branch: table.branch };
+}
+
+async function refresh(invocation: Invocation, table: Table, index: string, options: PlanRefreshOptions & { workers?: number; signal: AbortSignal }): Promise<void> {
+  const file = invocation.text("plan");
+  const plan = file === undefined ? await table.planRefresh(index, options) : await readPlan(file, index);
+  if (invocation.flag("dry-run")) return answer(invocation, plan, render.plan);
+  const shown = progress(process.stderr, invocation.flag("quiet"));
+  try {
+    answer(invocation, await table.run(plan, { ...options, onProgress: (event) => shown.event(event) }), render.report);
+  } finally {
+    shown.end();
+  }
+}
+
+async function readPlan(file: string, index: string): Promise<RefreshPlan> {
+  let plan: RefreshPlan;
+  try {
+    plan = JSON.parse(file === "-" ? readFileSync(0, "utf8") : await readFile(file, "utf8")) as RefreshPlan;
+  } catch (error) {
+    throw new UsageError(`${file} holds no plan: ${(error as Error).message}`);
+  }
+  if (typeof plan !== "object" || plan === null || plan.kind !== "refresh") throw new UsageError(`${file} holds no refresh plan`);
+  const name = plan.index?.name;
+  if (typeof name !== "string" || name.toLowerCase() !== index.toLowerCase()) throw new UsageError(`${file} is a plan for the index ${String(name)}, not ${index}`);
+  return plan;
+}
+
+function openOptions(invocation: Invocation): OpenOptions {
+  const version = invocation.number("at", 1);
+  const tag = invocation.text("tag");
+  const branch = invocation.text("branch");
+  const kind = invocation.text("store");
+  if (version !== undefined && tag !== undefined) throw new UsageError("give --at or --tag, not both");
+  if (kind !== undefined && !["s3", "webdav", "static"].includes(kind)) throw new UsageError(`--store takes s3, webdav or static, not ${kind}`);
+  return {
+    ...(version === undefined ? {} : { version }), ...(tag === undefined ? {} : { tag }), ...(branch === undefined ? {} : { branch }),
+    ...(kind === undefined ? {} : { store: { kind } as StoreOptions }),
+  };
+}
+
+function planOptions(invocation: Invocation): PlanRefreshOptions {
+  const segments = invocation.number("num-segments", 1);
+  const maxBytes = invocation.number("max-bytes", 1);
+  const params = Object.fromEntries(invocation.texts("param").map(parameter));
+  return {
+    ...(segments === undefined ? {} : { segments }), ...(maxBytes === undefined ? {} : { maxBytes }),
+    ...(invocation.flag("absorb") ? { absorb: true } : {}), ...(Object.keys(params).length === 0 ? {} : { params }),
+  };
+}
+
+function parameter(text: string): [string, unknown] {
+  const at = text.indexOf("=");
+  if (at < 1) throw new UsageError(`--param takes KEY=VALUE, not ${text}`);
+  const value = text.slice(at + 1);
+  try {
+    return [text.slice(0, at), JSON.parse(value)];
+  } catch {
+    return [text.slice(0, at), value]; // a bare word is a text
+  }
+}
+
+async function serveFolder(invocation: Invocation, signal: AbortSignal): Promise<void> {
+  const [root = ""] = invocation.arguments;
+  const port = invocation.number("port", 0) ?? 8080;
+  if (port > 65_535) throw new UsageError(`--port takes a number up to 65535, not ${port}`);
+  if (!(await isFolder(root))) throw new UsageError(`${root} is no folder`);
+  const host = invocation.text("host");
+  const page = invocation.text("page") ?? await builtPage();
+  if (invocation.text("page") !== undefined && !(await isFolder(page ?? ""))) throw new UsageError(`${page} is no folder: build the page first`);
+  const serving = await serve({
+    root, port, writable: invocation.flag("writable"), origins: invocation.texts("origin"),
+    ...(host === undefined ? {} : { host }), ...(page === undefined ? {} : { page }),
+  }).catch((error: NodeJS.ErrnoException) => {
+    const taken = error.code === "EADDRINUSE" ? `port ${port} is taken: give another with --port, or 0 for any` : `cannot listen: ${error.message}`;
+    throw new WhetstoneError("INVALID_ARGUMENT", taken);
+  });
+  if (invocation.flag("json")) print({ url: serving.url, tables: serving.tables, writable: invocation.flag("writable") });
+  else if (!invocation.flag("quiet")) {
+    const what = `${await realpath(root)}${invocation.flag("writable") ? ", writable" : ""}`;
+    process.stdout.write(`${page === undefined ? "" : `page     ${serving.url}\n`}tables   ${serving.tables}NAME.lance\nfolder   ${what}\n`);
+  }
+  if (invocation.flag("open")) openBrowser(serving.url);
+  await new Promise<void>((resolve) => { if (signal.aborted) resolve(); else signal.addEventListener("abort", () => resolve(), { once: true }); });
+  await serving.close();
+}
+
+async function isFolder(name: string): Promise<boolean> {
+  return stat(name).then((found) => found.isDirectory(), () => false);
+}
+
+/** The page beside the package, or the one built in a checkout. */
+async function builtPage(): Promise<string | undefined> {
+  for (const place of ["../page/", "../../../www/dist/"]) {
+    const folder = fileURLToPath(new URL(place, import.meta.url));
+    if (await stat(`${folder}/index.html`).then(() => true, () => false)) return folder;
+  }
+  return undefined;
+}
+
+function openBrowser(url: string): void {
+  const [command, ...args] = process.platform === "darwin" ? ["open", url] : process.platform === "win32" ? ["explorer", url] : ["xdg-open", url];
+  const child = spawn(command as string, args, { stdio: "ignore", detached: true });
+  child.on("error", () => process.stderr.write(`open ${url} in a browser\n`));
+  child.unref();
+}

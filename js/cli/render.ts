@@ -1,0 +1,119 @@
+// The documents as text.
+import type { FragmentInfo, IndexInfo, RefreshPlan, RefreshReport, SegmentInfo, ShowDocument, TransactionInfo } from "../types.js";
+import { count, pairs, percent, plural, ranges, size, table } from "./text.js";
+
+/** Lines of `show`. */
+export function show(document: ShowDocument): string {
+  const { fragments } = document;
+  const place = document.branch === null ? `version ${document.version}` : `version ${document.version} on branch ${document.branch}`;
+  const parts = [
+    `${document.uri}\n${place}`,
+    pairs([
+      ["rows", `${count(document.rows)}${fragments.deleted ? ` live, ${count(fragments.deleted)} deleted` : ""}`],
+      ["fragments", `${count(fragments.count)}, ${size(fragments.bytes)}`],
+      ["storage", `Lance ${document.data_storage_version}${document.has_stable_row_ids ? ", stable row ids" : ""}`],
+      ["read", `${plural(document.requests.count, "request")}, ${size(document.requests.bytes)}`],
+    ]),
+    document.indices.length === 0 ? "no indexes" : table(document.indices, [
+      { head: "INDEX", cell: (i) => i.name },
+      { head: "TYPE", cell: (i) => i.type },
+      { head: "COLUMN", cell: (i) => i.field_names.join(", ") },
+      { head: "COVERED", cell: (i) => percent(i.indexed_percent, i.coverage_known), right: true },
+      { head: "UNINDEXED", cell: (i) => (i.unindexed_fragments.length === 0 ? "–" : plural(i.unindexed_fragments.length, "fragment")), right: true },
+      { head: "SEGMENTS", cell: (i) => count(i.num_segments), right: true },
+      { head: "SIZE", cell: (i) => size(i.size_bytes), right: true },
+    ]),
+    ...document.warnings.map((warning) => `${warning.severity}: ${warning.evidence}${command(warning.action)}`),
+  ];
+  return parts.join("\n\n");
+}
+
+function command(action: ShowDocument["warnings"][number]["action"]): string {
+  const text = typeof action === "string" ? action : action?.command;
+  return text ? `\n  ${text}` : "";
+}
+
+/** Lines of `fragments`. */
+export function fragments(list: FragmentInfo[]): string {
+  return table(list, [
+    { head: "FRAGMENT", cell: (f) => String(f.id), right: true },
+    { head: "ROWS", cell: (f) => count(f.rows), right: true },
+    { head: "DELETED", cell: (f) => (f.num_deletions === 0 ? "–" : count(f.num_deletions)), right: true },
+    { head: "FILES", cell: (f) => count(f.data_files.length), right: true },
+    { head: "SIZE", cell: (f) => size(total(f.data_files.map((file) => file.size))), right: true },
+    { head: "COVERED BY", cell: (f) => Object.entries(f.covered_by).filter(([, uuids]) => uuids.length > 0)
+      .map(([name, uuids]) => `${name} ${uuids.map((uuid) => uuid.slice(0, 8)).join("+")}`).join(", ") || "–" },
+  ]);
+}
+
+function total(sizes: (number | null)[]): number | null {
+  return sizes.reduce<number | null>((sum, one) => (sum === null || one === null ? null : sum + one), 0);
+}
+
+/** Lines of `segments`. */
+export function segments(indices: Pick<IndexInfo, "name" | "segments">[]): string {
+  const rows = indices.flatMap((index) => index.segments.map((segment) => ({ ...segment, index: index.name })));
+  if (rows.length === 0) return "no segments";
+  return table<SegmentInfo & { index: string }>(rows, [
+    { head: "INDEX", cell: (s) => s.index },
+    { head: "SEGMENT", cell: (s) => s.uuid },
+    { head: "LIVE FRAGMENTS", cell: (s) => ranges(s.effective_fragment_ids) },
+    { head: "RETIRED", cell: (s) => (s.retired_fragment_ids?.length ? ranges(s.retired_fragment_ids) : "–") },
+    { head: "VERSION", cell: (s) => String(s.dataset_version), right: true },
+    { head: "SIZE", cell: (s) => size(s.size_bytes), right: true },
+    { head: "STATUS", cell: (s) => (s.status_reason ? `${s.status}: ${s.status_reason}` : s.status) },
+  ]);
+}
+
+/** Lines of `plan`. */
+export function plan(document: RefreshPlan): string {
+  const { sets, index } = document;
+  const head = `${index.name} (${index.method} on ${index.column}), planned on version ${document.v_plan}`;
+  const parts = [head, pairs([
+    ["live", plural(sets.live.length, "fragment")],
+    ["covered", plural(sets.covered.length, "fragment")],
+    ["unindexed", `${plural(sets.unindexed.length, "fragment")}${sets.unindexed.length === 0 ? "" : `: ${ranges(sets.unindexed)}`}`],
+  ])];
+  if (document.runs.length === 0) parts.push("nothing to do");
+  else {
+    parts.push(table(document.runs.map((run, i) => ({ ...run, number: i + 1 })), [
+      { head: "RUN", cell: (r) => String(r.number), right: true },
+      { head: "ROWS", cell: (r) => count(r.rows), right: true },
+      { head: "FRAGMENTS", cell: (r) => ranges(r.fragments) },
+    ]));
+  }
+  if (document.segments.length > 0) {
+    parts.push(table(document.segments, [
+      { head: "SEGMENT", cell: (s) => s.uuid },
+      { head: "FATE", cell: (s) => s.fate },
+      { head: "WHY", cell: (s) => s.why },
+    ]));
+  }
+  if (document.absorbed.length > 0) parts.push(document.absorbed.map((a) => `absorbs ${a.uuid}: ${a.why}`).join("\n"));
+  const { estimate } = document;
+  if (document.runs.length > 0) {
+    parts.push(`about ${plural(estimate.requests, "request")}, ${size(estimate.read_bytes)} read, ${size(estimate.write_bytes)} written, ${size(estimate.memory_bytes)} of memory`);
+  }
+  return [...parts, ...document.warnings.map((w) => `${w.severity}: ${w.evidence}`)].join("\n\n");
+}
+
+/** Lines of `refresh`. */
+export function report(document: RefreshReport): string {
+  if (document.transaction === null) return `${document.index_name}: nothing to do, still version ${document.version}`;
+  const entries: [string, string][] = [
+    ["established", `${plural(document.established.length, "fragment")}: ${ranges(document.established)}`],
+    ["version", `${document.version_before} → ${document.version}`],
+    ["transaction", document.transaction],
+    ["attempts", count(document.attempts.length)],
+    ["took", `${(document.ms / 1000).toFixed(document.ms < 10_000 ? 2 : 0)} s, ${plural(document.requests.count, "request")}, ${size(document.requests.bytes)} read`],
+  ];
+  const left = document.left_out.map((one) => `left out: fragment ${one.fragment}, ${one.why}`);
+  return [`${document.index_name}: ${plural(document.fragments_indexed, "fragment")} indexed`, pairs(entries), ...(left.length > 0 ? [left.join("\n")] : [])].join("\n\n");
+}
+
+/** Lines of `transaction`. */
+export function transaction(uuid: string, found: TransactionInfo | null): string {
+  if (found === null) return `${uuid}: no readable version carries this transaction`;
+  const version = found.version === undefined || found.version === null ? "not committed, as far as can be read" : `version ${found.version}`;
+  return pairs([["transaction", found.uuid], ["operation", found.operation], ["read version", String(found.read_version)], ["became", version]]);
+}

@@ -1,0 +1,151 @@
+// What the command understands: one table of commands and options, from which parsing and the help text both come.
+import { parseArgs } from "node:util";
+import { WhetstoneError } from "../errors.js";
+
+/** A mistake in how the command was called: exit 2. */
+export class UsageError extends WhetstoneError {
+  constructor(message: string) {
+    super("INVALID_ARGUMENT", message);
+  }
+}
+
+interface Option {
+  /** Name of the value; absent for a flag. */
+  value?: string;
+  alias?: string;
+  many?: boolean;
+  help: string;
+}
+
+const OPTIONS = {
+  json: { help: "print one JSON document on stdout and nothing else" },
+  quiet: { help: "no progress" },
+  help: { help: "explain a command" },
+  at: { value: "VERSION", help: "the version to look at" },
+  tag: { value: "TAG", help: "the tag to look at" },
+  branch: { value: "BRANCH", help: "the branch to work on" },
+  store: { value: "KIND", help: "how to reach an http(s): address: s3, webdav or static" },
+  "num-segments": { value: "N", alias: "segments", help: "build at most N segments (1)" },
+  workers: { value: "K", help: "build with at most K workers (one per segment, as far as there are processors)" },
+  absorb: { help: "build the fragments of existing segments anew with the rest" },
+  "max-bytes": { value: "BYTES", help: "hold at most this much in memory per build" },
+  param: { value: "KEY=VALUE", many: true, help: "a parameter of the index method; repeatable" },
+  "dry-run": { help: "only plan" },
+  plan: { value: "FILE", help: "run this plan (as printed by plan --json; - is stdin) instead of planning" },
+  port: { value: "PORT", help: "port to listen on; 0 takes a free one (8080)" },
+  host: { value: "HOST", help: "address to listen on, and name to answer to (127.0.0.1)" },
+  writable: { help: "also answer PUT and DELETE" },
+  origin: { value: "ORIGIN", many: true, help: "let pages of this origin read; repeatable; * lets all" },
+  page: { value: "DIR", help: "the built page to serve at /" },
+  open: { help: "open the page in a browser" },
+} as const satisfies Record<string, Option>;
+
+type OptionName = keyof typeof OPTIONS;
+
+const TABLE: OptionName[] = ["json", "quiet", "help", "at", "tag", "branch", "store"];
+const PLANNING: OptionName[] = ["num-segments", "absorb", "max-bytes", "param"];
+
+interface Command {
+  arguments: string[];
+  /** The last argument may be left out. */
+  optional?: boolean;
+  options: OptionName[];
+  help: string;
+}
+
+/** Every command, in the order the help lists them. */
+export const COMMANDS = {
+  show: { arguments: ["TABLE"], options: TABLE, help: "the table at a glance, and what each index covers" },
+  fragments: { arguments: ["TABLE"], options: TABLE, help: "its fragments, and which segments cover each" },
+  segments: { arguments: ["TABLE", "INDEX"], optional: true, options: TABLE, help: "the physical segments of its indexes" },
+  plan: { arguments: ["TABLE", "INDEX"], options: [...TABLE, ...PLANNING], help: "what a refresh of the index would do" },
+  refresh: { arguments: ["TABLE", "INDEX"], options: [...TABLE, ...PLANNING, "workers", "dry-run", "plan"], help: "index the fragments the index does not cover" },
+  transaction: { arguments: ["TABLE", "UUID"], options: TABLE, help: "which version a transaction became, if any" },
+  serve: { arguments: ["DIR"], options: ["json", "quiet", "help", "port", "host", "writable", "origin", "page", "open"], help: "serve a folder of tables over HTTP, and the page" },
+} as const satisfies Record<string, Command>;
+
+export type CommandName = keyof typeof COMMANDS;
+
+/** The command line, understood. */
+export interface Invocation {
+  command: CommandName | null;
+  arguments: string[];
+  flag(name: OptionName): boolean;
+  text(name: OptionName): string | undefined;
+  texts(name: OptionName): string[];
+  /** A whole number of at least `least`. */
+  number(name: OptionName, least: number): number | undefined;
+}
+
+export function parse(argv: string[]): Invocation {
+  const [name] = argv;
+  if (name === undefined || name === "help" || name.startsWith("-")) {
+    if (name !== undefined && name !== "help" && name !== "--help" && name !== "-h") throw new UsageError(`give the command first: whetstone ${Object.keys(COMMANDS).join(" | ")}`);
+    return invocation(null, argv.slice(1), {});
+  }
+  if (!(name in COMMANDS)) throw new UsageError(`there is no command ${name}: the commands are ${Object.keys(COMMANDS).join(", ")}`);
+  const command = COMMANDS[name as CommandName] as Command;
+  const known = Object.fromEntries(command.options.flatMap((option) => {
+    const { value, alias, many } = OPTIONS[option] as Option;
+    const spec = { type: value === undefined ? "boolean" as const : "string" as const, ...(many ? { multiple: true } : {}), ...(option === "help" ? { short: "h" } : {}) };
+    return [[option, spec], ...(alias === undefined ? [] : [[alias, spec]])];
+  })) as Record<string, { type: "boolean" | "string" }>;
+  let parsed;
+  try {
+    parsed = parseArgs({ args: argv.slice(1), options: known, allowPositionals: true });
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+  const values: Record<string, unknown> = { ...parsed.values };
+  for (const option of command.options) {
+    const { alias } = OPTIONS[option] as Option;
+    if (alias === undefined || values[alias] === undefined) continue;
+    if (values[option] !== undefined) throw new UsageError(`--${option} and --${alias} are the same option: give one`);
+    values[option] = values[alias];
+  }
+  const most = command.arguments.length;
+  const least = most - (command.optional ? 1 : 0);
+  const given = parsed.positionals.length;
+  if (values["help"] !== true && (given < least || given > most)) throw new UsageError(`usage: ${synopsis(name as CommandName)}`);
+  return invocation(name as CommandName, parsed.positionals, values);
+}
+
+function invocation(command: CommandName | null, positionals: string[], values: Record<string, unknown>): Invocation {
+  const text = (name: OptionName): string | undefined => values[name] as string | undefined;
+  return {
+    command, arguments: positionals, text,
+    flag: (name) => values[name] === true,
+    texts: (name) => (values[name] as string[] | undefined) ?? [],
+    number: (name, least) => {
+      const given = text(name);
+      if (given === undefined) return undefined;
+      const number = Number(given);
+      if (!/^\d+$/.test(given) || !Number.isSafeInteger(number) || number < least) throw new UsageError(`--${name} takes a whole number of at least ${least}, not ${given}`);
+      return number;
+    },
+  };
+}
+
+function synopsis(name: CommandName): string {
+  const command = COMMANDS[name] as Command;
+  const last = command.arguments.length - 1;
+  const words = command.arguments.map((argument, i) => (command.optional && i === last ? `[${argument}]` : argument));
+  return ["whetstone", name, ...words, "[options]"].join(" ");
+}
+
+/** The help text of one command, or of all. */
+export function help(name: CommandName | null): string {
+  if (name === null) {
+    const lines = (Object.keys(COMMANDS) as CommandName[]).map((c) => `  ${[c, ...COMMANDS[c].arguments].join(" ").padEnd(24)}${COMMANDS[c].help}`);
+    return ["whetstone keeps the scalar indexes of Lance tables complete, where they lie.", "", ...lines, "",
+      "TABLE is a path, or a file:, http(s): or s3: address; for S3 the usual AWS_… variables give keys, region and endpoint.",
+      "whetstone COMMAND --help lists the options.",
+      "Exit status: 0 done, 1 failed and nothing was committed, 2 wrong usage, 3 it is not known whether a commit landed.", ""].join("\n");
+  }
+  const options = (COMMANDS[name] as Command).options.map((option) => {
+    const { value, alias, help: text } = OPTIONS[option] as Option;
+    const written = `--${option}${value === undefined ? "" : ` ${value}`}${alias === undefined ? "" : `, --${alias}`}`;
+    return `  ${written.padEnd(28)}${text}`;
+  });
+  return [`${synopsis(name)}`, COMMANDS[name].help, "", ...options, ""].join("\n");
+}
