@@ -13,6 +13,7 @@ use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt
 use super::fault::{Fault, FaultKind, fault_of, store_error};
 use super::meter::{Meter, RequestCounts, RequestHook, RequestRecord};
 use super::retry::with_retries;
+use super::target::Opener;
 use crate::env::EnvRef;
 use crate::error::{Changed, Error, ErrorCode, Result};
 
@@ -78,6 +79,9 @@ pub struct Store {
     /// HTTP transports meter themselves, with real methods and statuses.
     metered_below: bool,
     pages: Option<Arc<dyn PaginatedListStore>>,
+    /// Another way to the same table, should this one refuse to list.
+    other: Option<Arc<Store>>,
+    opener: Option<Arc<Opener>>,
     /// Shown to people: no credentials, no query.
     base_uri: Arc<str>,
 }
@@ -96,7 +100,18 @@ impl Store {
             StoreKind::Host => "host:",
             StoreKind::S3 | StoreKind::Dav | StoreKind::Static => "store:",
         };
-        Store { object, root, kind, env, meter: Arc::default(), metered_below: false, pages: None, base_uri: base_uri.into() }
+        Store {
+            object,
+            root,
+            kind,
+            env,
+            meter: Arc::default(),
+            metered_below: false,
+            pages: None,
+            other: None,
+            opener: None,
+            base_uri: base_uri.into(),
+        }
     }
 
     /// An empty store in memory.
@@ -124,6 +139,51 @@ impl Store {
     pub fn with_pages(mut self, pages: Arc<dyn PaginatedListStore>) -> Store {
         self.pages = Some(pages);
         self
+    }
+
+    /// Counts into `meter` at this level.
+    #[must_use]
+    pub fn counting(mut self, meter: Arc<Meter>) -> Store {
+        self.meter = meter;
+        self
+    }
+
+    /// Names another way to the same table.
+    #[must_use]
+    pub fn or_else(mut self, other: Store) -> Store {
+        self.other = Some(Arc::new(other));
+        self
+    }
+
+    #[must_use]
+    pub(super) fn with_opener(mut self, opener: Arc<Opener>) -> Store {
+        if let Some(other) = &self.other {
+            self.other = Some(Arc::new(Store::clone(other).with_opener(opener.clone())));
+        }
+        self.opener = Some(opener);
+        self
+    }
+
+    pub(super) fn meter(&self) -> &Arc<Meter> {
+        &self.meter
+    }
+
+    /// Another way to the same table, to be tried when this store refuses to list.
+    pub fn alternative(&self) -> Option<&Store> {
+        self.other.as_deref()
+    }
+
+    /// The place that an absolute address or path in a manifest means. Credentials never follow to another origin, and
+    /// another origin is only read when the caller allowed it: `STORE_DENIED` otherwise.
+    pub fn base(&self, address: &str) -> Result<Store> {
+        match &self.opener {
+            Some(opener) => opener.open(self, address),
+            None if self.kind == StoreKind::Host && address.starts_with('/') => self.at_root(address.trim_matches('/')),
+            None => Err(Error::new(
+                ErrorCode::StoreDenied,
+                format!("the table keeps files at {address}, which cannot be reached from this store"),
+            )),
+        }
     }
 
     /// Time, randomness, waiting.
@@ -154,12 +214,16 @@ impl Store {
 
     /// The folder `sub` as a store of its own. `sub` may have several segments; `..` and empty ones are refused.
     pub fn child(&self, sub: &str) -> Result<Store> {
-        Ok(Store { root: self.locate(sub)?, ..self.clone() })
+        let other = match &self.other {
+            Some(other) => Some(Arc::new(other.child(sub)?)),
+            None => None,
+        };
+        Ok(Store { root: self.locate(sub)?, other, ..self.clone() })
     }
 
     /// The same place seen from another root, given from the top of the underlying store.
     pub fn at_root(&self, root: &str) -> Result<Store> {
-        Ok(Store { root: parse(root)?, ..self.clone() })
+        Ok(Store { root: parse(root)?, other: None, ..self.clone() })
     }
 
     /// Requests since the target was opened.

@@ -1,13 +1,37 @@
 //! Objects below one root, wherever they are: everything the engine reads or writes goes through [`Store`].
 //!
-//! `handle` is the store itself (ranges, retries, create-if-absent) over any `object_store::ObjectStore`; `meter` counts and
-//! reports requests; `fault` is what went wrong on the wire and which error that makes.
+//! `handle` is the store itself (ranges, retries, create-if-absent) over any `object_store::ObjectStore`; `target` opens one
+//! from a `descriptor`. Back ends: `dav` (HTTP, WebDAV), `s3`, `host` (callbacks; `local` on std's files), memory. Every HTTP
+//! request passes `service`: `permits` in flight, `normalise` for what servers answer, `meter` for counts and the log, and
+//! `fault` for what went wrong on the wire. `fetch` is the transport of wasm.
 
+mod crypto;
+mod dav;
+mod descriptor;
 mod fault;
+#[cfg(target_arch = "wasm32")]
+mod fetch;
 mod handle;
+mod host;
+#[cfg(not(target_arch = "wasm32"))]
+mod local;
 mod meter;
+mod normalise;
+mod permits;
+mod plain;
 mod retry;
+mod s3;
+mod service;
+mod target;
 
+pub use dav::DavStore;
+pub use descriptor::{StoreDescriptor, TargetKind};
 pub use fault::{Fault, FaultKind, is_listing_refused, is_not_found};
 pub use handle::{Created, Entry, Payload, Store, StoreKind};
+pub use host::{HostEntry, HostIo, HostRead, HostStore};
+#[cfg(not(target_arch = "wasm32"))]
+pub use local::LocalIo;
 pub use meter::{Meter, RequestCounts, RequestHook, RequestRecord};
+pub use s3::{BucketAddress, S3Store};
+pub use service::StoreService;
+pub use target::{Surroundings, open_target};

@@ -1,0 +1,66 @@
+//! A plain GET of a URL as an object_store answer: no header but the range, so that no preflight is needed.
+
+use bytes::Bytes;
+use futures::StreamExt;
+use http::header::{ETAG, RANGE};
+use http::{Method, Request, StatusCode};
+use object_store::client::{HttpClient, HttpError, HttpRequestBody};
+use object_store::path::Path;
+use object_store::{GetOptions, GetRange, GetResult, GetResultPayload, ObjectMeta};
+
+use super::fault::{Fault, FaultKind};
+use super::normalise::content_range;
+
+/// An HTTP failure as an object_store error; the fault stays inside.
+pub fn wrap(error: HttpError) -> object_store::Error {
+    object_store::Error::Generic { store: "whetstone", source: Box::new(error) }
+}
+
+/// A request without a body.
+pub fn request(method: Method, url: &str) -> http::request::Builder {
+    Request::builder().method(method).uri(url)
+}
+
+/// Finishes a request; only a URL that is none can fail.
+pub fn finish(builder: http::request::Builder, body: HttpRequestBody) -> object_store::Result<http::Request<HttpRequestBody>> {
+    let name = builder.method_ref().map(Method::to_string).unwrap_or_default();
+    builder.body(body).map_err(|_| Fault::new(FaultKind::Connect, &name, "the address is not a URL").into())
+}
+
+/// GETs `url`, which stands for `location`.
+pub async fn get(client: &HttpClient, url: &str, location: &Path, options: &GetOptions) -> object_store::Result<GetResult> {
+    let mut builder = request(Method::GET, url);
+    let asked = match &options.range {
+        None => None,
+        Some(GetRange::Bounded(range)) => Some(range.clone()),
+        Some(GetRange::Offset(_) | GetRange::Suffix(_)) => {
+            return Err(Fault::new(FaultKind::Ranges, "GET", "a range without both ends is never sent").into());
+        }
+    };
+    if let Some(range) = &asked {
+        builder = builder.header(RANGE, format!("bytes={}-{}", range.start, range.end.saturating_sub(1)));
+    }
+    let answer = client.execute(finish(builder, HttpRequestBody::empty())?).await.map_err(wrap)?;
+    let (parts, body) = answer.into_parts();
+    if parts.status == StatusCode::NOT_FOUND {
+        let fault = Fault::new(FaultKind::Status(404), "GET", "");
+        return Err(object_store::Error::NotFound { path: location.to_string(), source: Box::new(fault) });
+    }
+    if !parts.status.is_success() {
+        return Err(Fault::new(FaultKind::Status(parts.status.as_u16()), "GET", "").into());
+    }
+    let data: Bytes = body.bytes().await.map_err(wrap)?;
+    let length = data.len() as u64;
+    let (range, size) = match content_range(&parts.headers) {
+        Some((range, total)) if asked.is_some() => (range.clone(), total.unwrap_or(range.end)),
+        _ => (0..length, length),
+    };
+    let e_tag = parts.headers.get(ETAG).and_then(|v| v.to_str().ok()).map(str::to_owned);
+    Ok(GetResult {
+        payload: GetResultPayload::Stream(futures::stream::once(async move { Ok(data) }).boxed()),
+        meta: ObjectMeta { location: location.clone(), last_modified: chrono::DateTime::UNIX_EPOCH, size, e_tag, version: None },
+        range,
+        attributes: Default::default(),
+        extensions: parts.extensions,
+    })
+}
