@@ -104,11 +104,14 @@ fn save(dir: &Path, name: &str, logical: &str, pages: &[ArrayRef]) {
 
     let ty = scalar_type(logical).unwrap();
     let joined = |pages: &[ArrayRef], ty: &DataType| -> ArrayRef {
-        if pages.is_empty() { new_empty_array(ty) } else { concat(&pages.iter().map(|p| p.as_ref()).collect::<Vec<_>>()).unwrap() }
+        if pages.is_empty() {
+            new_empty_array(ty)
+        } else {
+            concat(&pages.iter().map(|p| p.as_ref()).collect::<Vec<_>>()).unwrap()
+        }
     };
     let schema = Arc::new(Schema::new(vec![Field::new("v", ty.clone(), true), Field::new("n", DataType::UInt64, false)]));
-    let batch =
-        RecordBatch::try_new(schema.clone(), vec![joined(pages, &ty), joined(&counters, &DataType::UInt64)]).unwrap();
+    let batch = RecordBatch::try_new(schema.clone(), vec![joined(pages, &ty), joined(&counters, &DataType::UInt64)]).unwrap();
     let mut ipc =
         arrow::ipc::writer::FileWriter::try_new(fs::File::create(dir.join(format!("{name}.arrow"))).unwrap(), &schema).unwrap();
     ipc.write(&batch).unwrap();

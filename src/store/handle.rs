@@ -206,6 +206,9 @@ impl Store {
         if self.root.as_ref().is_empty() {
             return self.base_uri.to_string();
         }
+        if self.base_uri.as_ref() == "file:" {
+            return format!("file:///{}", self.root);
+        }
         if self.base_uri.ends_with(':') {
             return format!("{}{}", self.base_uri, self.root);
         }

@@ -67,10 +67,13 @@ fn open_metered(descriptor: &StoreDescriptor, surroundings: &Surroundings, meter
         TargetKind::Host => {
             let io = surroundings.host.clone();
             let io = io.ok_or_else(|| Error::invalid("a host store needs the host's callbacks"))?;
-            let root = root_path(descriptor.url.strip_prefix("file://").unwrap_or(&descriptor.url))?;
+            let (root, base) = match descriptor.url.strip_prefix("file://") {
+                Some(path) => (root_path(&percent_decode(path)?)?, "file:"),
+                None => (root_path(&descriptor.url)?, "host:"),
+            };
             Store::new(Arc::new(HostStore::new(io)), root, StoreKind::Host, env.clone())
                 .counting(meter.clone())
-                .with_base_uri("file:/")
+                .with_base_uri(base)
         }
         _ => open_http(descriptor, surroundings, meter)?,
     };

@@ -1,1 +1,14 @@
-//! (being built)
+//! A table at one version: which version, what its manifest says, where its files are, and the lowest step of a commit.
+//!
+//! `handle` is the snapshot, `latest` finds the newest version on any kind of store, `reading` fetches a manifest cheaply,
+//! `refs` reads tags and branches, `base` resolves files of other roots, `describe` and `show` make the documents of the
+//! public interface, `commit` puts the next manifest and finds out what became of it.
+
+pub mod base;
+pub mod commit;
+mod handle;
+mod latest;
+mod reading;
+pub mod refs;
+
+pub use handle::{At, Table, VersionInfo, mapped_indices};

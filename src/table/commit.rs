@@ -1,0 +1,140 @@
+//! The lowest step of a commit (table-format §10): put the transaction and the next manifest, find out what became of it.
+
+use bytes::Bytes;
+
+use super::handle::{Table, transaction_of};
+use super::reading::{manifest_path, read_manifest};
+use crate::error::{Changed, Error, ErrorCode, Result};
+use crate::format::manifest::ManifestFile;
+use crate::format::naming::Naming;
+use crate::format::transaction::Transaction;
+use crate::store::{Created, Store, is_not_found};
+
+/// How often the version is read to find out whose it is.
+const TRIES: u32 = 3;
+/// Wait before reading again, milliseconds.
+const WAIT_MS: u64 = 400;
+
+/// What became of a commit.
+#[derive(Debug)]
+pub enum CommitOutcome {
+    /// The version carries our transaction.
+    Landed(Table),
+    /// The version carries another transaction, or none of ours ever will: nothing was committed by us.
+    Lost {
+        /// Version that somebody else took; `None` = nobody did, the store refused or dropped our manifest.
+        taken: Option<u64>,
+        /// One clause for a report.
+        why: String,
+    },
+    /// It cannot be found out. Nothing may be deleted.
+    Unknown(Error),
+}
+
+/// The manifest to be put and the transaction it carries.
+pub struct NextVersion<'a> {
+    /// Version number.
+    pub version: u64,
+    /// Encoded manifest file of that version.
+    pub manifest: Bytes,
+    /// Its transaction.
+    pub transaction: &'a Transaction,
+}
+
+impl Table {
+    /// Puts the transaction file, creates the manifest of `next` (this table's version plus one) if there is none, and finds
+    /// out what became of it. An error means that nothing was committed and (apart from the transaction file) written.
+    pub async fn put_next(&self, next: NextVersion<'_>) -> Result<CommitOutcome> {
+        if self.version().checked_add(1) != Some(next.version) {
+            return Err(Error::internal(format!("version {} does not follow {}", next.version, self.version())));
+        }
+        if self.naming() == Naming::Detached {
+            return Err(Error::new(
+                ErrorCode::UnsupportedFeature,
+                format!("version {} is detached from the table's history and cannot be committed on", self.version()),
+            ));
+        }
+        let store = self.store();
+        let txn = format!("_transactions/{}", next.transaction.file_name());
+        store.put(&txn, vec![next.transaction.encode()]).await.map_err(|error| error.with_changed(Changed::Staged))?;
+        let path = manifest_path(self.naming(), next.version);
+        let created = store.put_create(&path, vec![next.manifest]).await;
+        let clue = match created {
+            // "Created" is believed only with our transaction in the object: some stores overwrite and say the same.
+            Ok(Created::Yes) => None,
+            Ok(Created::Exists) => Some("the version was there already".to_owned()),
+            Ok(Created::Unclear(error)) => Some(error.message().to_owned()),
+            Err(error) => {
+                // Refused before anything was stored.
+                let _ = store.delete(&txn).await;
+                return Err(error.with_changed(Changed::Staged));
+            }
+        };
+        let outcome = self.resolve(&next.transaction.uuid, next.version, clue).await;
+        if matches!(outcome, CommitOutcome::Lost { .. }) {
+            // A definite loss: our transaction will never be looked for. Failing to delete it harms nobody.
+            let _ = store.delete(&txn).await;
+        }
+        Ok(outcome)
+    }
+
+    /// Whose is `version`? Reads it back until that is certain, at most three times.
+    pub async fn resolve(&self, uuid: &str, version: u64, clue: Option<String>) -> CommitOutcome {
+        let mut last = None;
+        for attempt in 0..TRIES {
+            if attempt > 0 {
+                let wait = WAIT_MS << attempt.min(4);
+                self.store().env().sleep(wait).await;
+            }
+            match owner(self.store(), self.naming(), version).await {
+                Ok(Some((file, Some(owner)))) if owner.eq_ignore_ascii_case(uuid) => {
+                    return match self.adopt(file) {
+                        Ok(table) => CommitOutcome::Landed(table),
+                        Err(error) => CommitOutcome::Unknown(error.with_changed(Changed::Committed)),
+                    };
+                }
+                Ok(Some((_, Some(_)))) => {
+                    return CommitOutcome::Lost {
+                        taken: Some(version),
+                        why: clue.unwrap_or_else(|| "the store let another writer replace our manifest".to_owned()),
+                    };
+                }
+                // A version without a readable transaction is nobody's: not ours, as far as that can be known.
+                Ok(Some((_, None))) => last = Some(format!("version {version} carries no transaction that can be read")),
+                Ok(None) => last = Some(format!("version {version} is not there")),
+                Err(error) => last = Some(error.message().to_owned()),
+            }
+            // An absent version after a refusal is a loss as soon as it stays absent.
+            if attempt + 1 == TRIES
+                && let (Some(clue), Ok(None)) = (&clue, owner(self.store(), self.naming(), version).await)
+            {
+                return CommitOutcome::Lost { taken: None, why: clue.clone() };
+            }
+        }
+        let why = last.unwrap_or_default();
+        CommitOutcome::Unknown(
+            Error::new(
+                ErrorCode::CommitUnknown,
+                format!(
+                    "whether version {version} carries our transaction {uuid} cannot be found out ({why}); nothing was deleted"
+                ),
+            )
+            .with("version", version)
+            .with("transaction", uuid)
+            .with_changed(Changed::Unknown),
+        )
+    }
+}
+
+type Owned = Option<(ManifestFile, Option<String>)>;
+
+/// The manifest of a version and the uuid of its transaction.
+async fn owner(store: &Store, naming: Naming, version: u64) -> Result<Owned> {
+    let fetched = match read_manifest(store, naming, version, None).await {
+        Ok(fetched) => fetched,
+        Err(error) if is_not_found(&error) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let uuid = transaction_of(store, naming, &fetched.file).await?.map(|t| t.uuid);
+    Ok(Some((fetched.file, uuid)))
+}
