@@ -25,8 +25,8 @@ interface Pending {
   forget: () => void;
 }
 
-/** Time an aborted call has to end by itself before its worker is replaced. The promise to the reader is 200 ms. */
-const ABORT_GRACE_MS = 170;
+/** Time a cancelled run has to clear away what it uploaded before its worker is replaced. The page does not wait for it. */
+const CLEAR_UP_MS = 8000;
 
 export class EngineClient {
   #worker: Worker | null = null;
@@ -36,7 +36,9 @@ export class EngineClient {
   generation = 0;
   onRequests: (counts: RequestCounts) => void = () => undefined;
 
-  /** Calls the engine. An abort answers within 200 ms, whatever the engine is doing. */
+  /**
+   * Calls the engine. An aborted call is rejected at once; only a run is waited for a little, since it says what it left behind.
+   */
   call<N extends CallName>(
     name: N,
     argument: Calls[N]["argument"],
@@ -49,7 +51,8 @@ export class EngineClient {
       let timer: ReturnType<typeof setTimeout> | undefined;
       const abort = () => {
         this.#post(worker, { type: "abort", id });
-        timer = setTimeout(() => this.#giveUp(id, name), ABORT_GRACE_MS);
+        if (name === "run") timer = setTimeout(() => this.#giveUp(id), CLEAR_UP_MS);
+        else this.#forget(id);
       };
       const forget = () => {
         clearTimeout(timer);
@@ -106,16 +109,21 @@ export class EngineClient {
     }
   }
 
-  #giveUp(id: number, name: CallName): void {
+  /** Nobody waits for the answer any more. */
+  #forget(id: number): void {
+    const pending = this.#pending.get(id);
+    this.#pending.delete(id);
+    pending?.forget();
+    pending?.reject(new EngineFailure({ code: "ABORTED", message: "Cancelled.", detail: {}, changed: "nothing" }));
+  }
+
+  #giveUp(id: number): void {
     if (!this.#pending.has(id)) return;
-    const running = name === "run";
     this.#replace({
       code: "ABORTED",
-      message: running
-        ? "Cancelled. The engine was busy and has been restarted, so it could not clear away what it had uploaded; no version was planned to be written before all segments were ready."
-        : "Cancelled.",
+      message: "Cancelled. The engine did not answer and was restarted, so uploaded index files may be left; if the commit had begun, reloading the table shows whether it was written.",
       detail: {},
-      changed: running ? "unknown" : "nothing",
+      changed: "unknown",
     });
   }
 

@@ -1,0 +1,99 @@
+// What went wrong, to which object, what was changed, what to do. Every code has an answer; none shows a stack.
+
+import type { Changed, ErrorDocument } from "../engine/documents.js";
+
+export interface Explanation {
+  title: string;
+  /** The engine's own sentence. */
+  what: string;
+  object: string | null;
+  changed: string;
+  steps: string[];
+  /** Text to copy into a store's configuration. */
+  paste: { label: string; text: string } | null;
+  retry: boolean;
+}
+
+const CHANGED: Record<Changed, string> = {
+  nothing: "Nothing was changed.",
+  staged: "Index files were uploaded, but no version of the table names them. Queries do not see them.",
+  committed: "The new version was committed.",
+  unknown: "It is not known whether the new version was written.",
+};
+
+interface Advice {
+  title: string;
+  steps: string[];
+  retry?: boolean;
+}
+
+const ADVICE: Record<string, Advice> = {
+  TABLE_NOT_FOUND: { title: "No Lance table at this address", steps: ["Check the address: it is the folder that holds _versions and data, and it usually ends in .lance.", "If the store cannot list folders, name a version in the address (&v=12)."] },
+  VERSION_NOT_FOUND: { title: "This version does not exist", steps: ["It may have been cleaned up. Open the latest version instead."] },
+  INDEX_NOT_FOUND: { title: "No index of this name", steps: ["Somebody may have dropped it. Reload the table to see what is there."], retry: true },
+  INDEX_AMBIGUOUS: { title: "More than one index matches this name", steps: ["Write the name exactly as the list of indexes spells it."] },
+  INDEX_DROPPED: { title: "The index was dropped meanwhile", steps: ["It stays dropped. Reload the table to see its present state."], retry: true },
+  INDEX_CHANGED: { title: "The index changed while it was being built", steps: ["Plan again: the new plan starts from what is there now."], retry: true },
+  STALE_PLAN: { title: "The plan is out of date", steps: ["Plan again: the new plan starts from what is there now."], retry: true },
+  NOTHING_LEFT: { title: "All planned fragments are gone", steps: ["They were compacted or deleted while the segments were built. Plan again."], retry: true },
+  COLUMN_NOT_FOUND: { title: "The indexed column does not exist", steps: ["It may have been renamed or dropped. Reload the table."], retry: true },
+  UNSUPPORTED_FEATURE: { title: "This table uses a feature that Whetstone does not know", steps: ["It refuses such tables so as never to misread them. Use the Lance SDK for this table."] },
+  UNSUPPORTED_ENCODING: { title: "A file is encoded in a way that Whetstone does not read", steps: ["The index can be refreshed with Lance's SDK (optimize_indices)."] },
+  UNSUPPORTED_METHOD: { title: "This kind of index cannot be refreshed here", steps: ["Lance's SDK can: optimize_indices keeps its parameters."] },
+  UNSUPPORTED_TYPE: { title: "The column has a type that Whetstone does not index", steps: ["The index can be refreshed with Lance's SDK (optimize_indices)."] },
+  HISTORY_UNSUPPORTED: { title: "The table's fragment reuse history is not supported", steps: ["Coverage on this table has to be translated through its history, which this release does not do."] },
+  CORRUPT_FILE: { title: "A file of the table is damaged or missing", steps: ["Check that the object below is complete. If versions are being cleaned up, reload the table."], retry: true },
+  STORE_UNREACHABLE: { title: "The store did not answer", steps: ["Check the address and the network, then try again."], retry: true },
+  STORE_DENIED: { title: "The store refused access", steps: ["Give keys that may read this table, or make it public. Keys stay in the memory of this tab."], retry: true },
+  STORE_CORS: { title: "The store does not allow this page to read it", steps: ["Browsers only show a page what the store allows for its origin. Add the rule below to the store, then try again.", "A wrong address or a store that is down looks the same to a page: check those too."], retry: true },
+  STORE_RANGES: { title: "The store does not serve parts of files", steps: ["Whetstone reads byte ranges. Serve the table from a store that answers Range requests."] },
+  STORE_ENCODING: { title: "The server compresses what it sends", steps: ["Turn off compression (gzip, brotli) for the table's files: ranges of a compressed answer are useless."] },
+  STORE_UNSAFE: { title: "This store cannot be written to safely", steps: ["It may let two writers create the same version. Refresh from a store that honours If-None-Match: *."] },
+  STORE_FULL: { title: "The store is full", steps: ["Free some space, then try again."], retry: true },
+  COMMIT_CONFLICT: { title: "Other writers were faster, again and again", steps: ["Try again when the table is quieter."], retry: true },
+  COMMIT_UNKNOWN: { title: "The commit's outcome is not known", steps: ["Reload the table: if the new version carries the transaction below, it was committed. Nothing was deleted."], retry: true },
+  MEMORY_LIMIT: { title: "Not enough memory for this work", steps: ["Use more segments or fewer workers, so that less is built at once."], retry: true },
+  ABORTED: { title: "Cancelled", steps: [], retry: true },
+  TIMEOUT: { title: "The store took too long", steps: ["Try again; if it stays slow, use fewer workers."], retry: true },
+  ENGINE_CRASHED: { title: "The engine crashed", steps: ["It has been restarted; this page and the table are not harmed. Try again, and report it if it happens twice."], retry: true },
+};
+
+export function explain(failure: ErrorDocument, origin: string, target: string | null): Explanation {
+  const advice = ADVICE[failure.code] ?? { title: "Something went wrong", steps: ["Try again. If it happens twice, please report the sentence above."], retry: true };
+  return {
+    title: advice.title,
+    what: failure.message,
+    object: objectOf(failure),
+    changed: CHANGED[failure.changed] ?? CHANGED.unknown,
+    steps: advice.steps,
+    paste: failure.code === "STORE_CORS" ? corsRule(origin, target) : null,
+    retry: advice.retry ?? false,
+  };
+}
+
+function objectOf(failure: ErrorDocument): string | null {
+  const detail = failure.detail as Record<string, unknown> | null | undefined;
+  for (const key of ["object", "path", "url", "file"]) {
+    const value = detail?.[key];
+    if (typeof value === "string" && value) return value;
+  }
+  return null;
+}
+
+/** The rule to paste, for the kind of store that the address points to. */
+export function corsRule(origin: string, target: string | null): { label: string; text: string } {
+  const exposed = ["Content-Range", "Content-Length", "ETag", "Last-Modified", "Accept-Ranges"];
+  const s3 = /^s3:|amazonaws\.com|r2\.cloudflarestorage\.com|digitaloceanspaces|wasabisys|backblazeb2/i.test(target ?? "");
+  if (s3) {
+    const rule = [{ AllowedOrigins: [origin], AllowedMethods: ["GET", "HEAD", "PUT"], AllowedHeaders: ["*"], ExposeHeaders: exposed, MaxAgeSeconds: 3600 }];
+    return { label: "CORS configuration of the bucket", text: JSON.stringify(rule, null, 2) };
+  }
+  const lines = [
+    `Access-Control-Allow-Origin: ${origin}`,
+    "Access-Control-Allow-Methods: GET, HEAD, PUT, PROPFIND, OPTIONS",
+    "Access-Control-Allow-Headers: Range, If-None-Match, Content-Type, Depth, Authorization",
+    `Access-Control-Expose-Headers: ${exposed.join(", ")}`,
+    "Access-Control-Max-Age: 3600",
+  ];
+  return { label: "Headers that the server has to send", text: lines.join("\n") };
+}

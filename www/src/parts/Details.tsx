@@ -1,0 +1,144 @@
+// What is selected, with values to copy.
+
+import type { ComponentChildren, JSX } from "preact";
+import { bytes, count, moment, percent, plural, ranges, shortUuid } from "../lib/format.js";
+import type { Selection } from "../lib/url.js";
+import { positionOf } from "../map/axis.js";
+import { coveringSet } from "../map/model.js";
+import type { Lane, LaneSegment, Layout } from "../map/model.js";
+import { Copyable, Swatch } from "./basics.js";
+
+export function Details({ layout, selection, onSelect }: { layout: Layout | null; selection: Selection | null; onSelect: (s: Selection | null) => void }): JSX.Element {
+  return (
+    <section class="panel details" aria-labelledby="details-title" aria-live="polite">
+      <h2 id="details-title">Details</h2>
+      {layout && selection ? <Chosen layout={layout} selection={selection} onSelect={onSelect} /> : (
+        <p class="quiet">Click a fragment or a segment on the map. Shift-click a second fragment to see whether the two may be merged.</p>
+      )}
+    </section>
+  );
+}
+
+function Chosen({ layout, selection, onSelect }: { layout: Layout; selection: Selection; onSelect: (s: Selection | null) => void }): JSX.Element {
+  if (selection.kind === "fragment") return <FragmentDetails layout={layout} id={selection.id} onSelect={onSelect} />;
+  if (selection.kind === "pair") return <PairDetails layout={layout} a={selection.a} b={selection.b} />;
+  if (selection.kind === "segment") {
+    const place = layout.byUuid.get(selection.uuid);
+    const lane = place && layout.lanes[place.lane];
+    const segment = lane?.segments[place!.segment];
+    if (!lane || !segment) return <p class="quiet">Segment {shortUuid(selection.uuid)} is not part of this version.</p>;
+    return <SegmentDetails lane={lane} segment={segment} />;
+  }
+  const lane = layout.lanes.find((l) => l.index.name === selection.name);
+  return lane ? <IndexDetails lane={lane} /> : <p class="quiet">There is no index “{selection.name}” in this version.</p>;
+}
+
+function Facts({ title, children }: { title: ComponentChildren; children: ComponentChildren }): JSX.Element {
+  return <div class="facts"><h3>{title}</h3><dl>{children}</dl></div>;
+}
+
+function Fact({ name, children, wide }: { name: string; children: ComponentChildren; wide?: boolean }): JSX.Element {
+  return <div class={wide ? "wide" : ""}><dt>{name}</dt><dd>{children}</dd></div>;
+}
+
+function FragmentDetails({ layout, id, onSelect }: { layout: Layout; id: number; onSelect: (s: Selection | null) => void }): JSX.Element {
+  const i = positionOf(layout.columns.ids, id);
+  if (i < 0) return <p class="quiet">Fragment {id} is not part of this version.</p>;
+  const { physical_rows: physical, deleted_rows: deleted, bytes: size, files } = layout.columns;
+  const known = (value: number | undefined) => (value === undefined || Number.isNaN(value) ? null : value);
+  const p = known(physical[i]);
+  const d = known(deleted[i]);
+  return (
+    <Facts title={<>Fragment <Copyable value={String(id)} label="the fragment id" /></>}>
+      <Fact name="live rows">{p === null || d === null ? "unknown" : count(p - d)}</Fact>
+      <Fact name="deleted">{count(d)}{p && d ? ` (${percent(Math.floor((d / p) * 10000) / 100)})` : ""}</Fact>
+      <Fact name="files">{count(files[i])}</Fact>
+      <Fact name="size">{bytes(known(size[i]))}</Fact>
+      <Fact name="covered by" wide>
+        <ul class="cover-list">
+          {coveringSet(layout, i).map(({ index, segment, unknown }) => (
+            <li key={index}>
+              <span class="cover-index">{index}</span>
+              {segment
+                ? <button type="button" class="link" onClick={() => onSelect({ kind: "segment", uuid: segment.uuid.toLowerCase() })}><Swatch slot={segment.colour} /> {shortUuid(segment.uuid)}</button>
+                : <span class="quiet"><span class={`swatch ${unknown ? "swatch-unknown" : "swatch-hatch"}`} aria-hidden="true" /> {unknown ? "unknown" : "not indexed"}</span>}
+            </li>
+          ))}
+        </ul>
+        {layout.lanes.length === 0 && "no index"}
+      </Fact>
+    </Facts>
+  );
+}
+
+/** Would a compaction be allowed to merge two fragments? Only neighbours in a chain of the same set of segments may be. */
+function PairDetails({ layout, a, b }: { layout: Layout; a: number; b: number }): JSX.Element {
+  const i = positionOf(layout.columns.ids, a);
+  const j = positionOf(layout.columns.ids, b);
+  if (i < 0 || j < 0) return <p class="quiet">Fragment {i < 0 ? a : b} is not part of this version.</p>;
+  const set = (at: number) => coveringSet(layout, at);
+  const differs = set(i).filter((mine, l) => mine.segment !== set(j)[l]?.segment);
+  let barrier = -1;
+  for (let k = i + 1; k < j; k += 1) {
+    if (layout.keys[k] !== layout.keys[i]) {
+      barrier = k;
+      break;
+    }
+  }
+  const together = differs.length === 0 && barrier < 0;
+  const name = (at: number) => set(at).map(({ segment, unknown }) => (segment ? shortUuid(segment.uuid) : unknown ? "unknown" : "none")).join(", ");
+  return (
+    <div class="facts">
+      <h3>{together ? `Fragments ${a} and ${b} may be merged` : `Why won’t fragments ${a} and ${b} be merged?`}</h3>
+      {together && <p>All fragments from {a} to {b} lie in the same segments ({name(i) || "no index"}), so a compaction may put them into one file if they are small enough.</p>}
+      {differs.length > 0 && (
+        <p>Fragment {a} lies in {"{"}{name(i)}{"}"}, fragment {b} in {"{"}{name(j)}{"}"}. They differ in {differs.map((d) => d.index).join(", ")}: a compaction only merges neighbours that the same set of segments covers.</p>
+      )}
+      {differs.length === 0 && barrier >= 0 && (
+        <p>Both lie in the same segments, but fragment {layout.columns.ids[barrier]} between them does not: {"{"}{name(barrier)}{"}"} instead of {"{"}{name(i)}{"}"}. A compaction merges neighbours only.</p>
+      )}
+    </div>
+  );
+}
+
+function SegmentDetails({ lane, segment }: { lane: Lane; segment: LaneSegment }): JSX.Element {
+  const { info } = segment;
+  return (
+    <Facts title={<><Swatch slot={segment.colour} unknown={segment.unknown} /> Segment <Copyable value={info.uuid} label="the segment's uuid">{info.uuid}</Copyable></>}>
+      <Fact name="index">{lane.index.name}</Fact>
+      <Fact name="method">{lane.index.type}</Fact>
+      <Fact name="live rows">{segment.unknown ? "unknown" : count(segment.rows)}</Fact>
+      <Fact name="size">{bytes(info.size_bytes)}</Fact>
+      <Fact name="built at">version {count(info.dataset_version)}</Fact>
+      <Fact name="created">{moment(info.created_at)}</Fact>
+      <Fact name="format">{info.index_version === null ? "unknown" : count(info.index_version)}</Fact>
+      <Fact name="fragments" wide>
+        {info.effective_fragment_ids === null ? "not recorded: nobody can tell without opening the segment" : (
+          <Copyable value={info.effective_fragment_ids.join(" ")} label="the fragment ids">{plural(segment.fragments, "fragment")}: {ranges(info.effective_fragment_ids, 12)}</Copyable>
+        )}
+      </Fact>
+      {(info.retired_fragment_ids?.length ?? 0) > 0 && <Fact name="retired" wide>{ranges(info.retired_fragment_ids ?? [], 12)}</Fact>}
+      {info.status_reason && <Fact name="status" wide>{info.status}: {info.status_reason}</Fact>}
+    </Facts>
+  );
+}
+
+function IndexDetails({ lane }: { lane: Lane }): JSX.Element {
+  const { index } = lane;
+  return (
+    <Facts title={<>Index <Copyable value={index.name} label="the index name" /></>}>
+      <Fact name="method">{index.type}</Fact>
+      <Fact name="column"><Copyable value={index.field_names.join(", ")} label="the column" /></Fact>
+      <Fact name="indexed_percent">{index.coverage_known ? "" : "at least "}{percent(index.indexed_percent)}</Fact>
+      <Fact name="num_segments">{count(index.num_segments)}</Fact>
+      <Fact name="size_bytes">{bytes(index.size_bytes)}</Fact>
+      <Fact name="rows indexed">{count(index.num_rows_indexed)}</Fact>
+      <Fact name="rows not indexed">{count(index.num_rows_unindexed)}</Fact>
+      <Fact name="not indexed" wide>
+        {index.unindexed_fragments.length === 0 ? "no fragment" : (
+          <Copyable value={index.unindexed_fragments.join(" ")} label="the fragment ids">{plural(index.unindexed_fragments.length, "fragment")}: {ranges(index.unindexed_fragments, 12)}</Copyable>
+        )}
+      </Fact>
+    </Facts>
+  );
+}

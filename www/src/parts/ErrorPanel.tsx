@@ -1,0 +1,33 @@
+import type { JSX } from "preact";
+import type { ErrorDocument } from "../engine/documents.js";
+import { explain } from "../lib/errors.js";
+import { Copyable, Icon } from "./basics.js";
+
+/** An error as a person needs it: what happened, to which object, what was changed, what to do. */
+export function ErrorPanel({ failure, target, onRetry, onOther }: {
+  failure: ErrorDocument; target: string | null; onRetry?: () => void; onOther?: { label: string; act: () => void };
+}): JSX.Element {
+  const e = explain(failure, window.location.origin, target);
+  return (
+    <section class="error" role="alert">
+      <h2><Icon name="warn" /> {e.title}</h2>
+      <p class="error-what">{e.what}</p>
+      <dl>
+        {e.object && <div><dt>Object</dt><dd><Copyable value={e.object} label="the object" /></dd></div>}
+        <div><dt>Changed</dt><dd>{e.changed}</dd></div>
+        {e.steps.length > 0 && <div><dt>What to do</dt><dd>{e.steps.length === 1 ? e.steps[0] : <ol>{e.steps.map((step) => <li key={step}>{step}</li>)}</ol>}</dd></div>}
+        <div><dt>Code</dt><dd><Copyable value={failure.code} label="the error code" /></dd></div>
+      </dl>
+      {e.paste && (
+        <figure class="paste">
+          <figcaption>{e.paste.label} <Copyable value={e.paste.text} label="the rule">{""}</Copyable></figcaption>
+          <pre tabIndex={0}>{e.paste.text}</pre>
+        </figure>
+      )}
+      <div class="button-row">
+        {e.retry && onRetry && <button type="button" class="button primary" onClick={onRetry}>Try again</button>}
+        {onOther && <button type="button" class="button" onClick={onOther.act}>{onOther.label}</button>}
+      </div>
+    </section>
+  );
+}

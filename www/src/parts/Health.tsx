@@ -1,0 +1,61 @@
+// Meters and health lines: the state of the table in one glance.
+
+import type { JSX } from "preact";
+import type { RequestCounts } from "../engine/documents.js";
+import type { OpenedTable } from "../engine/protocol.js";
+import { bytes, compactCount, count } from "../lib/format.js";
+import type { HealthLine } from "../lib/health.js";
+import { Bone, Icon } from "./basics.js";
+
+export function Meters({ table, requests }: { table: OpenedTable | null; requests: RequestCounts }): JSX.Element {
+  const show = table?.show;
+  const meters: [string, string | null, string, string?][] = [
+    ["rows", show ? compactCount(show.rows) : null, show ? `${count(show.rows)} live rows` : ""],
+    ["deleted", show ? compactCount(show.fragments.deleted) : null, "Rows marked as deleted, still in the files"],
+    ["fragments", show ? count(show.fragments.count) : null, ""],
+    ["indexes", show ? count(show.indices.length) : null, ""],
+    ["data", show ? bytes(show.fragments.bytes) : null, "Bytes of all data files of this version"],
+    ["requests", count(requests.count), "Requests this page has sent to the store", "live"],
+    ["read", bytes(requests.bytes), "Bytes this page has read from the store", "live"],
+  ];
+  return (
+    <dl class="meters" aria-busy={table === null}>
+      {meters.map(([name, value, title]) => (
+        <div key={name} title={title || undefined} data-meter={name}>
+          <dt>{name}</dt>
+          <dd>{value ?? <Bone width="4ch" />}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+const SHOWN = 4;
+
+export function HealthLines({ lines, old, onRefresh, onShow }: {
+  lines: HealthLine[] | null; old: boolean; onRefresh: (index: string) => void; onShow: (index: string) => void;
+}): JSX.Element {
+  if (!lines) return <ul class="health" aria-busy="true"><li class="health-line"><Bone width="42ch" /></li></ul>;
+  const shown = lines.slice(0, SHOWN);
+  const rest = lines.slice(SHOWN);
+  const item = (line: HealthLine) => (
+    <li class={`health-line health-${line.severity}`} key={`${line.rule}/${line.index ?? ""}/${line.text}`}>
+      <Icon name={line.severity === "good" ? "check" : line.severity === "warning" ? "warn" : "info"} />
+      <span class="health-text">{line.subject && <b>{line.subject}</b>} {line.text}</span>
+      {line.action && line.index !== null && (line.action.kind === "refresh"
+        ? <button type="button" class="button primary small" disabled={old} title={old ? "An older version is shown. Go to the latest to refresh." : undefined} onClick={() => onRefresh(line.index!)}>{line.action.label}</button>
+        : <button type="button" class="button small" onClick={() => onShow(line.index!)}>{line.action.label}</button>)}
+    </li>
+  );
+  return (
+    <>
+      <ul class="health" aria-label="Health">{shown.map(item)}</ul>
+      {rest.length > 0 && (
+        <details class="health-more">
+          <summary>{count(rest.length)} more</summary>
+          <ul class="health">{rest.map(item)}</ul>
+        </details>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,77 @@
+// The list of indexes with the columns of SHOW INDEXES, and the segments of the chosen one beneath it.
+
+import type { JSX } from "preact";
+import { bytes, count, percent, plural, ranges, shortUuid } from "../lib/format.js";
+import { canRefresh } from "../lib/health.js";
+import type { Selection } from "../lib/url.js";
+import type { Lane, Layout } from "../map/model.js";
+import { Bone, Swatch } from "./basics.js";
+
+export function IndexList({ layout, selection, old, onSelect, onRefresh }: {
+  layout: Layout | null; selection: Selection | null; old: boolean; onSelect: (s: Selection | null) => void; onRefresh: (index: string) => void;
+}): JSX.Element {
+  const open = layout ? openLane(layout, selection) : -1;
+  return (
+    <section class="panel indexes" aria-labelledby="indexes-title">
+      <h2 id="indexes-title">Indexes</h2>
+      {!layout && [0, 1, 2].map((i) => <div key={i} class="index-row"><Bone width="12ch" /><Bone width="100%" /><Bone width="18ch" /></div>)}
+      {layout && layout.lanes.length === 0 && <p class="quiet">This table has no indexes. Queries scan every fragment.</p>}
+      {layout && (
+        <ul>
+          {layout.lanes.map((lane, l) => (
+            <li key={lane.index.name} class={`index-item${l === open ? " is-open" : ""}`}>
+              <button type="button" class="index-row" aria-expanded={l === open} onClick={() => onSelect(l === open && selection?.kind === "index" ? null : { kind: "index", name: lane.index.name })}>
+                <span class="index-name" title={lane.index.name}>{lane.index.name}</span>
+                <span class="index-percent">{lane.index.coverage_known ? "" : "at least "}{percent(lane.index.indexed_percent)}</span>
+                <span class={`index-bar${lane.index.coverage_known ? "" : " is-unknown"}`}><span style={{ width: `${Math.max(0, Math.min(100, lane.index.indexed_percent ?? 0))}%` }} /></span>
+                <span class="index-facts">
+                  <span>{lane.index.type}</span>
+                  <span title={lane.index.field_names.join(", ")}>on {lane.index.field_names.join(", ")}</span>
+                  <span>{plural(lane.index.num_segments, "segment")}</span>
+                  <span>{bytes(lane.index.size_bytes)}</span>
+                </span>
+              </button>
+              {l === open && <Segments lane={lane} selection={selection} old={old} onSelect={onSelect} onRefresh={onRefresh} />}
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+function openLane(layout: Layout, selection: Selection | null): number {
+  if (selection?.kind === "index") return layout.lanes.findIndex((lane) => lane.index.name === selection.name);
+  if (selection?.kind === "segment") return layout.byUuid.get(selection.uuid)?.lane ?? -1;
+  return -1;
+}
+
+/** Rows listed at once; a name with more segments than that says how many are left off. */
+const LIMIT = 60;
+
+function Segments({ lane, selection, old, onSelect, onRefresh }: {
+  lane: Lane; selection: Selection | null; old: boolean; onSelect: (s: Selection | null) => void; onRefresh: (index: string) => void;
+}): JSX.Element {
+  const chosen = selection?.kind === "segment" ? selection.uuid : null;
+  return (
+    <div class="segments">
+      <table>
+        <thead><tr><th scope="col">segment</th><th scope="col" class="num">fragments</th><th scope="col" class="num">size</th></tr></thead>
+        <tbody>
+          {lane.segments.slice(0, LIMIT).map((segment) => (
+            <tr key={segment.uuid} class={chosen === segment.uuid.toLowerCase() ? "is-chosen" : ""}>
+              <td><button type="button" class="link" title={segment.uuid} onClick={() => onSelect({ kind: "segment", uuid: segment.uuid.toLowerCase() })}><Swatch slot={segment.colour} unknown={segment.unknown} /> {shortUuid(segment.uuid)}</button></td>
+              <td class="num" title={segment.info.effective_fragment_ids ? ranges(segment.info.effective_fragment_ids) : undefined}>{segment.unknown ? "unknown" : count(segment.fragments)}</td>
+              <td class="num">{bytes(segment.info.size_bytes)}</td>
+            </tr>
+          ))}
+          {lane.uncovered > 0 && <tr class="uncovered-row"><td><span class="swatch swatch-hatch" aria-hidden="true" /> not indexed</td><td class="num">{count(lane.uncovered)}</td><td class="num">–</td></tr>}
+        </tbody>
+      </table>
+      {lane.segments.length > LIMIT && <p class="quiet">and {count(lane.segments.length - LIMIT)} more segments; click one on the map to see it.</p>}
+      {canRefresh(lane.index)
+        ? <button type="button" class="button block" disabled={old} title={old ? "An older version is shown. Go to the latest to refresh." : undefined} onClick={() => onRefresh(lane.index.name)}>Refresh…</button>
+        : <p class="quiet">{lane.index.type} indexes are refreshed with Lance's SDK (optimize_indices), not here.</p>}
+    </div>
+  );
+}

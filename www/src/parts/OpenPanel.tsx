@@ -1,0 +1,107 @@
+// Opening a table: a sample, or an address.
+
+import type { JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type { StoreKeys } from "../engine/protocol.js";
+import { Bone, Icon } from "./basics.js";
+
+export interface Sample {
+  name: string;
+  title: string;
+  description: string;
+}
+
+export function sampleUrl(name: string): string {
+  return new URL(`samples/${encodeURIComponent(name.replace(/\.lance$/, ""))}.lance/`, document.baseURI.replace(/[?#].*$/, "")).toString();
+}
+
+/** The samples that the serving endpoint offers; none where the page lies on a plain host. */
+export function useSamples(): Sample[] | null {
+  const [samples, setSamples] = useState<Sample[] | null>(null);
+  useEffect(() => {
+    let here = true;
+    const isSample = (s: unknown): s is Sample => typeof s === "object" && s !== null && typeof (s as Sample).name === "string";
+    fetch("samples/index.json", { headers: { Accept: "application/json" } })
+      .then((answer) => (answer.ok ? answer.json() : []))
+      .then((list: unknown) => {
+        if (here) setSamples(Array.isArray(list) ? list.filter(isSample) : []);
+      })
+      .catch(() => {
+        if (here) setSamples([]);
+      });
+    return () => {
+      here = false;
+    };
+  }, []);
+  return samples;
+}
+
+const NO_KEYS: StoreKeys = { kind: "", endpoint: "", region: "", accessKeyId: "", secretAccessKey: "", sessionToken: "" };
+
+export function OpenPanel({ samples, current, onOpen }: { samples: Sample[] | null; current: string | null; onOpen: (target: string, keys: StoreKeys | null) => void }): JSX.Element {
+  const [address, setAddress] = useState("");
+  const [keys, setKeys] = useState<StoreKeys>(NO_KEYS);
+  const open = (event: Event) => {
+    event.preventDefault();
+    const text = address.trim();
+    if (!text) return;
+    const target = text.startsWith("/") ? new URL(text, window.location.href).toString() : text;
+    const given = Object.values(keys).some((value) => value !== "");
+    onOpen(target, given ? keys : null);
+  };
+  const field = (name: keyof StoreKeys, label: string, type = "text") => (
+    <label class="field">
+      <span>{label}</span>
+      <input type={type} value={keys[name]} autocomplete="off" spellcheck={false} onInput={(event) => setKeys({ ...keys, [name]: event.currentTarget.value })} />
+    </label>
+  );
+  return (
+    <div class="open-panel">
+      <form onSubmit={open}>
+        <h2 id="open-title">Open a Lance table</h2>
+        <div class="open-row">
+          <input type="text" inputMode="url" value={address} placeholder="https://host/path/table.lance or s3://bucket/table.lance" aria-label="Address of the table" autocomplete="off" spellcheck={false} onInput={(event) => setAddress(event.currentTarget.value)} />
+          <button type="submit" class="button primary" disabled={address.trim() === ""}>Open</button>
+        </div>
+        <details class="keys">
+          <summary>Store and keys</summary>
+          <p class="quiet">Kept in the memory of this tab only: never in the address, never stored.</p>
+          <div class="field-grid">
+            <label class="field">
+              <span>Kind of store</span>
+              <select value={keys.kind} onChange={(event) => setKeys({ ...keys, kind: event.currentTarget.value as StoreKeys["kind"] })}>
+                <option value="">find out</option>
+                <option value="s3">S3 compatible</option>
+                <option value="webdav">WebDAV</option>
+                <option value="static">plain HTTP files</option>
+              </select>
+            </label>
+            {field("endpoint", "Endpoint")}
+            {field("region", "Region")}
+            {field("accessKeyId", "Access key id")}
+            {field("secretAccessKey", "Secret access key", "password")}
+            {field("sessionToken", "Session token", "password")}
+          </div>
+        </details>
+      </form>
+      <h3>Samples</h3>
+      {samples === null && <ul class="samples">{[0, 1, 2].map((i) => <li key={i}><span class="sample"><Bone width="14ch" /><Bone width="100%" /></span></li>)}</ul>}
+      {samples !== null && samples.length === 0 && <p class="quiet">This host offers no samples. “make start” serves some.</p>}
+      {samples !== null && samples.length > 0 && (
+        <ul class="samples">
+          {samples.map((sample) => {
+            const url = sampleUrl(sample.name);
+            return (
+              <li key={sample.name}>
+                <button type="button" class="sample" aria-current={current === url} onClick={() => onOpen(url, null)}>
+                  <b>{sample.title || sample.name} {current === url && <Icon name="check" />}</b>
+                  <span>{sample.description}</span>
+                </button>
+              </li>
+            );
+          })}
+        </ul>
+      )}
+    </div>
+  );
+}

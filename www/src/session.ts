@@ -1,0 +1,116 @@
+// The open table: loading, stepping through versions, and what to do when the engine has to be replaced.
+
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { EngineClient, failureOf } from "./engine/client.js";
+import type { ErrorDocument, ProgressEvent, RefreshPlan, RequestCounts } from "./engine/documents.js";
+import type { OpenedTable, RunResult, StoreKeys } from "./engine/protocol.js";
+
+export interface Session {
+  table: OpenedTable | null;
+  /** Something is on its way; the last table stays on screen meanwhile. */
+  loading: boolean;
+  failure: ErrorDocument | null;
+  requests: RequestCounts;
+  reload: () => void;
+  plan: (index: string, segments: number, signal: AbortSignal) => Promise<RefreshPlan>;
+  run: (plan: RefreshPlan, workers: number, signal: AbortSignal, progress: (event: ProgressEvent) => void) => Promise<RunResult>;
+  /** Shows the version a run committed. */
+  adopt: (table: OpenedTable) => void;
+}
+
+/** Versions kept for stepping back and forth without asking the store again. */
+const KEPT_VERSIONS = 48;
+
+export function useSession(target: string | null, version: number | null, keys: StoreKeys | null): Session {
+  const client = useMemo(() => new EngineClient(), []);
+  const [table, setTable] = useState<OpenedTable | null>(null);
+  const [loading, setLoading] = useState(target !== null);
+  const [failure, setFailure] = useState<ErrorDocument | null>(null);
+  const [requests, setRequests] = useState<RequestCounts>({ count: 0, bytes: 0 });
+  const [attempt, setAttempt] = useState(0);
+  /** What `table` was opened from, so that another version of it is one manifest and not another opening. */
+  const opened = useRef<{ target: string; keys: StoreKeys | null; generation: number; handle: number; latest: number } | null>(null);
+  const kept = useRef(new Map<number, OpenedTable>());
+
+  client.onRequests = setRequests;
+
+  const accept = useCallback((next: OpenedTable, from: string) => {
+    opened.current = { target: from, keys, generation: client.generation, handle: next.handle, latest: next.latest };
+    const cache = kept.current;
+    cache.delete(next.show.version);
+    cache.set(next.show.version, next);
+    if (cache.size > KEPT_VERSIONS) cache.delete(cache.keys().next().value as number);
+    setTable(next);
+    setFailure(null);
+    setLoading(false);
+  }, [keys]);
+
+  useEffect(() => {
+    if (target === null) {
+      opened.current = null;
+      kept.current.clear();
+      setTable(null);
+      setFailure(null);
+      setLoading(false);
+      return;
+    }
+    const abort = new AbortController();
+    const known = opened.current;
+    const same = known !== null && known.target === target && known.keys === keys && known.generation === client.generation;
+    const wanted = version ?? (same ? known.latest : null);
+    const cached = same && wanted !== null ? kept.current.get(wanted) : undefined;
+    if (cached) {
+      setTable(cached);
+      setFailure(null);
+      setLoading(false);
+      return;
+    }
+    setLoading(true);
+    if (!same) {
+      kept.current.clear();
+      setTable(null);
+      setFailure(null);
+      setRequests({ count: 0, bytes: 0 });
+    }
+    const work = same && wanted !== null
+      ? client.call("at", { handle: known.handle, version: wanted }, { signal: abort.signal })
+      : client.call("open", { target, version, keys }, { signal: abort.signal });
+    work.then(
+      (next) => {
+        if (!abort.signal.aborted) accept(next, target);
+      },
+      (error: unknown) => {
+        if (abort.signal.aborted) return;
+        setFailure(failureOf(error));
+        setLoading(false);
+      },
+    );
+    return () => abort.abort();
+  }, [target, version, keys, attempt]);
+
+  const reload = useCallback(() => {
+    kept.current.clear();
+    opened.current = null;
+    setAttempt((n) => n + 1);
+  }, []);
+
+  /** The handle of the table, opened again when the engine was replaced since. */
+  const handle = useCallback(async (signal: AbortSignal): Promise<number> => {
+    const known = opened.current;
+    if (known && known.generation === client.generation) return known.handle;
+    if (target === null) throw new Error("No table is open.");
+    const next = await client.call("open", { target, version: null, keys }, { signal });
+    opened.current = { target, keys, generation: client.generation, handle: next.handle, latest: next.latest };
+    return next.handle;
+  }, [target, keys]);
+
+  const plan = useCallback(async (index: string, segments: number, signal: AbortSignal) =>
+    client.call("plan", { handle: await handle(signal), index, segments }, { signal }), [handle]);
+  const run = useCallback(async (work: RefreshPlan, workers: number, signal: AbortSignal, progress: (event: ProgressEvent) => void) =>
+    client.call("run", { handle: await handle(signal), plan: work, workers }, { signal, progress }), [handle]);
+  const adopt = useCallback((next: OpenedTable) => {
+    if (target !== null) accept(next, target);
+  }, [target, accept]);
+
+  return { table, loading, failure, requests, reload, plan, run, adopt };
+}
