@@ -38,7 +38,7 @@ export default (env = {}, argv = {}) => {
     plugins: [
       new HtmlWebpackPlugin({ template: at('./www/index.html'), scriptLoading: 'module', hash: false }),
       new MiniCssExtractPlugin({ filename: production ? '[name].[contenthash:10].css' : '[name].css' }),
-      ...(madeUp ? [new webpack.NormalModuleReplacementPlugin(/engine\/spawn(\.js)?$/, at('./www/dev/spawn.ts'))] : []),
+      ...(madeUp ? [new webpack.NormalModuleReplacementPlugin(/^\.\/spawn\.js$/, at('./www/dev/spawn.ts'))] : []),
     ],
     devtool: production ? false : 'source-map',
     performance: { hints: false },

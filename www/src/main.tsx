@@ -1,5 +1,6 @@
 import { render } from "preact";
+import { App } from "./app.js";
 import "./style/page.css";
 
 const root = document.getElementById("app");
-if (root) render(<h1>Whetstone</h1>, root);
+if (root) render(<App />, root);

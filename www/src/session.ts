@@ -12,7 +12,7 @@ export interface Session {
   failure: ErrorDocument | null;
   requests: RequestCounts;
   reload: () => void;
-  plan: (index: string, segments: number, signal: AbortSignal) => Promise<RefreshPlan>;
+  plan: (index: string, options: { segments: number; absorb: boolean }, signal: AbortSignal) => Promise<RefreshPlan>;
   run: (plan: RefreshPlan, workers: number, signal: AbortSignal, progress: (event: ProgressEvent) => void) => Promise<RunResult>;
   /** Shows the version a run committed. */
   adopt: (table: OpenedTable) => void;
@@ -104,8 +104,8 @@ export function useSession(target: string | null, version: number | null, keys: 
     return next.handle;
   }, [target, keys]);
 
-  const plan = useCallback(async (index: string, segments: number, signal: AbortSignal) =>
-    client.call("plan", { handle: await handle(signal), index, segments }, { signal }), [handle]);
+  const plan = useCallback(async (index: string, options: { segments: number; absorb: boolean }, signal: AbortSignal) =>
+    client.call("plan", { handle: await handle(signal), index, ...options }, { signal }), [handle]);
   const run = useCallback(async (work: RefreshPlan, workers: number, signal: AbortSignal, progress: (event: ProgressEvent) => void) =>
     client.call("run", { handle: await handle(signal), plan: work, workers }, { signal, progress }), [handle]);
   const adopt = useCallback((next: OpenedTable) => {

@@ -3,8 +3,8 @@
 export type {
   Advice, BuildTask, Changed, CoverageColumn, FragmentColumns, IndexInfo, ProgressEvent, RefreshPlan, RefreshReport, RequestCounts, RequestEvent,
   SegmentFate, SegmentInfo, ShowDocument, VersionInfo,
-} from "../../../js/types.js";
-export type { ErrorCode, ErrorDocument } from "../../../js/errors.js";
+  ErrorCode, ErrorDocument,
+} from "whetstone";
 
 /** A list or its length: documents give one or the other. */
 export function size(value: unknown): number | null {

@@ -1,2 +1,136 @@
 /// <reference lib="webworker" />
-export {};
+// Holds the engine, away from the page: a trap in here ends this worker and nothing else. Building happens in workers of its own pool.
+
+import { WhetstoneError, httpStore, open, s3Store } from "whetstone";
+import type { RequestEvent, Store, Table } from "whetstone";
+import type { CallName, Calls, FromWorker, OpenedTable, StoreKeys, ToWorker } from "./protocol.js";
+
+const scope = self as unknown as DedicatedWorkerGlobalScope;
+
+interface Held {
+  table: Table;
+  latest: number;
+  versions: OpenedTable["versions"];
+}
+
+/** Tables by handle, oldest first. Stepping through versions makes one each, and the page only ever uses the newest. */
+const KEPT = 8;
+const tables = new Map<number, Held>();
+let nextHandle = 1;
+
+const running = new Map<number, AbortController>();
+
+const counts = { count: 0, bytes: 0 };
+let announced: ReturnType<typeof setTimeout> | undefined;
+
+function post(message: FromWorker): void {
+  scope.postMessage(message);
+}
+
+function onRequest(event: RequestEvent): void {
+  counts.count += 1;
+  if (event.method === "GET" || event.method === "PROPFIND") counts.bytes += event.bytes;
+  announced ??= setTimeout(() => {
+    announced = undefined;
+    post({ type: "requests", counts: { ...counts } });
+  }, 80);
+}
+
+function storeOf(target: string, keys: StoreKeys | null): string | Store {
+  if (!keys) return target;
+  const text = (value: string) => (value.trim() === "" ? undefined : value.trim());
+  if (keys.kind === "s3" || target.startsWith("s3:")) {
+    const region = text(keys.region);
+    const endpoint = text(keys.endpoint);
+    const accessKeyId = text(keys.accessKeyId);
+    const secretAccessKey = text(keys.secretAccessKey);
+    const sessionToken = text(keys.sessionToken);
+    return s3Store(target, {
+      ...(region ? { region } : {}), ...(endpoint ? { endpoint } : {}), ...(accessKeyId ? { accessKeyId } : {}), ...(secretAccessKey ? { secretAccessKey } : {}),
+      ...(sessionToken ? { sessionToken } : {}), ...(accessKeyId ? {} : { anonymous: true }),
+    });
+  }
+  if (keys.kind === "webdav" || keys.kind === "static") return httpStore(target, { mode: keys.kind });
+  return target;
+}
+
+/** A table as the page sees it, filed under a new handle. */
+async function opened(table: Table, versions: OpenedTable["versions"], latest: number, signal: AbortSignal): Promise<OpenedTable> {
+  const [show, columns] = await Promise.all([table.show({ signal }), table.fragmentColumns({ signal })]);
+  const handle = nextHandle;
+  nextHandle += 1;
+  tables.set(handle, { table, versions, latest });
+  for (const [old, { table: unused }] of tables) {
+    if (tables.size <= KEPT) break;
+    tables.delete(old);
+    if (![...tables.values()].some((other) => other.table === unused)) unused.close();
+  }
+  return { handle, show, columns, versions, latest };
+}
+
+/** Versions are a comfort: a store that cannot list them still shows the table. */
+async function versionsOf(table: Table, signal: AbortSignal): Promise<OpenedTable["versions"]> {
+  try {
+    return await table.versions({ signal });
+  } catch (error) {
+    if (signal.aborted) throw error;
+    return null;
+  }
+}
+
+function held(handle: number): Held {
+  const found = tables.get(handle);
+  if (!found) throw new WhetstoneError("INTERNAL", "this table was closed; open it again");
+  return found;
+}
+
+type Handlers = { [N in CallName]: (argument: Calls[N]["argument"], signal: AbortSignal, id: number) => Promise<Calls[N]["answer"]> };
+
+const handlers: Handlers = {
+  async open({ target, version, keys }, signal) {
+    const table = await open(storeOf(target, keys), { signal, onRequest, ...(version === null ? {} : { version }) });
+    const versions = await versionsOf(table, signal);
+    const latest = versions?.at(-1)?.version ?? table.version;
+    return opened(table, versions, Math.max(latest, table.version), signal);
+  },
+  async at({ handle, version }, signal) {
+    const { table, versions, latest } = held(handle);
+    return opened(await table.at(version, { signal }), versions, latest, signal);
+  },
+  async reload({ handle }, signal) {
+    const { table } = held(handle);
+    await table.reload({ signal });
+    const versions = await versionsOf(table, signal);
+    return opened(table, versions, table.version, signal);
+  },
+  async plan({ handle, index, segments, absorb }, signal) {
+    const { table } = held(handle);
+    // The latest version is the one to plan on, whatever is on screen.
+    await table.reload({ signal });
+    return table.planRefresh(index, { segments, signal, ...(absorb ? { absorb: true } : {}) });
+  },
+  async run({ handle, plan, workers }, signal, id) {
+    const { table } = held(handle);
+    const report = await table.run(plan, { workers, signal, onProgress: (event) => post({ type: "progress", id, event }) });
+    // What was committed is committed: showing it is not part of what a cancel may stop.
+    const never = new AbortController().signal;
+    const versions = await versionsOf(table, never);
+    return { report, table: await opened(table, versions, table.version, never) };
+  },
+};
+
+scope.onmessage = (event: MessageEvent<ToWorker>) => {
+  const message = event.data;
+  if (message.type === "abort") {
+    running.get(message.id)?.abort();
+    return;
+  }
+  const { id, name, argument } = message;
+  const control = new AbortController();
+  running.set(id, control);
+  const handler = handlers[name] as (argument: unknown, signal: AbortSignal, id: number) => Promise<unknown>;
+  handler(argument, control.signal, id)
+    .then((value) => post({ type: "answer", id, value }))
+    .catch((error: unknown) => post({ type: "failed", id, error: WhetstoneError.from(error).toJSON() }))
+    .finally(() => running.delete(id));
+};

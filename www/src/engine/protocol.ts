@@ -34,6 +34,8 @@ export interface PlanRequest {
   handle: number;
   index: string;
   segments: number;
+  /** Build the fragments of existing segments anew with the rest, so that segments stay few. */
+  absorb: boolean;
 }
 
 export interface RunRequest {
@@ -54,7 +56,6 @@ export interface Calls {
   at: { argument: { handle: number; version: number }; answer: OpenedTable };
   plan: { argument: PlanRequest; answer: RefreshPlan };
   run: { argument: RunRequest; answer: RunResult };
-  close: { argument: { handle: number }; answer: null };
 }
 
 export type CallName = keyof Calls;

@@ -136,6 +136,8 @@ export function drawLane(
     }
   } else {
     const separators = new Path2D();
+    const [shownFrom, shownTo] = visible(axis, view);
+    const separate = shownTo - shownFrom < view.width / 8;
     for (const box of boxes(axis, view, lane.cover)) {
       const gap = box.width > 4 ? 1 : 0;
       const segment = lane.segments[box.cover];
@@ -166,7 +168,7 @@ export function drawLane(
         }
         c.globalAlpha = 1;
       }
-      for (let i = Math.max(box.from + 1, 0); i < box.to; i += 1) {
+      for (let i = box.from + 1; separate && i < box.to; i += 1) {
         const x = toPixel(view, axis.starts[i]!);
         const width = toPixel(view, axis.starts[i + 1]!) - x;
         if (width < 5 || x < 0 || x > view.width) continue;

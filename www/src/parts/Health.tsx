@@ -3,27 +3,26 @@
 import type { JSX } from "preact";
 import type { RequestCounts } from "../engine/documents.js";
 import type { OpenedTable } from "../engine/protocol.js";
-import { bytes, compactCount, count } from "../lib/format.js";
+import { bytes, compactCount, count, plural } from "../lib/format.js";
 import type { HealthLine } from "../lib/health.js";
 import { Bone, Icon } from "./basics.js";
 
 export function Meters({ table, requests }: { table: OpenedTable | null; requests: RequestCounts }): JSX.Element {
   const show = table?.show;
-  const meters: [string, string | null, string, string?][] = [
+  const meters: [name: string, value: string | null, title: string, aside?: string][] = [
     ["rows", show ? compactCount(show.rows) : null, show ? `${count(show.rows)} live rows` : ""],
     ["deleted", show ? compactCount(show.fragments.deleted) : null, "Rows marked as deleted, still in the files"],
     ["fragments", show ? count(show.fragments.count) : null, ""],
     ["indexes", show ? count(show.indices.length) : null, ""],
     ["data", show ? bytes(show.fragments.bytes) : null, "Bytes of all data files of this version"],
-    ["requests", count(requests.count), "Requests this page has sent to the store", "live"],
-    ["read", bytes(requests.bytes), "Bytes this page has read from the store", "live"],
+    ["read from the store", bytes(requests.bytes), "What this page has read so far, and in how many requests", plural(requests.count, "request")],
   ];
   return (
     <dl class="meters" aria-busy={table === null}>
-      {meters.map(([name, value, title]) => (
+      {meters.map(([name, value, title, aside]) => (
         <div key={name} title={title || undefined} data-meter={name}>
           <dt>{name}</dt>
-          <dd>{value ?? <Bone width="4ch" />}</dd>
+          <dd>{value ?? <Bone width="4ch" />}{aside && <small>{aside}</small>}</dd>
         </div>
       ))}
     </dl>

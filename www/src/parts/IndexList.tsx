@@ -25,10 +25,8 @@ export function IndexList({ layout, selection, old, onSelect, onRefresh }: {
                 <span class="index-percent">{lane.index.coverage_known ? "" : "at least "}{percent(lane.index.indexed_percent)}</span>
                 <span class={`index-bar${lane.index.coverage_known ? "" : " is-unknown"}`}><span style={{ width: `${Math.max(0, Math.min(100, lane.index.indexed_percent ?? 0))}%` }} /></span>
                 <span class="index-facts">
-                  <span>{lane.index.type}</span>
-                  <span title={lane.index.field_names.join(", ")}>on {lane.index.field_names.join(", ")}</span>
-                  <span>{plural(lane.index.num_segments, "segment")}</span>
-                  <span>{bytes(lane.index.size_bytes)}</span>
+                  <span title={lane.index.field_names.join(", ")}>{lane.index.type} on {lane.index.field_names.join(", ")}</span>
+                  <span>{plural(lane.index.num_segments, "segment")}, {bytes(lane.index.size_bytes)}</span>
                 </span>
               </button>
               {l === open && <Segments lane={lane} selection={selection} old={old} onSelect={onSelect} onRefresh={onRefresh} />}

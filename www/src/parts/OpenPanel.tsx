@@ -12,16 +12,16 @@ export interface Sample {
 }
 
 export function sampleUrl(name: string): string {
-  return new URL(`samples/${encodeURIComponent(name.replace(/\.lance$/, ""))}.lance/`, document.baseURI.replace(/[?#].*$/, "")).toString();
+  return new URL(`tables/samples/${encodeURIComponent(name.replace(/\.lance$/, ""))}.lance/`, document.baseURI.replace(/[?#].*$/, "")).toString();
 }
 
-/** The samples that the serving endpoint offers; none where the page lies on a plain host. */
+/** The samples that `whetstone serve` offers beside the page; none where the page lies on a plain host. */
 export function useSamples(): Sample[] | null {
   const [samples, setSamples] = useState<Sample[] | null>(null);
   useEffect(() => {
     let here = true;
     const isSample = (s: unknown): s is Sample => typeof s === "object" && s !== null && typeof (s as Sample).name === "string";
-    fetch("samples/index.json", { headers: { Accept: "application/json" } })
+    fetch("tables/samples/index.json", { headers: { Accept: "application/json" } })
       .then((answer) => (answer.ok ? answer.json() : []))
       .then((list: unknown) => {
         if (here) setSamples(Array.isArray(list) ? list.filter(isSample) : []);

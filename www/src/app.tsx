@@ -1,0 +1,206 @@
+// The screen: one table, its health, its indexes, its layout. All of its state is in the address, except keys.
+
+import type { JSX } from "preact";
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { StoreKeys } from "./engine/protocol.js";
+import { count, tableName } from "./lib/format.js";
+import { healthLines } from "./lib/health.js";
+import { find } from "./lib/search.js";
+import { formatState, parseState, withoutSecrets } from "./lib/url.js";
+import type { PageState, Selection } from "./lib/url.js";
+import { LayoutMap } from "./map/LayoutMap.js";
+import type { GhostRun } from "./map/draw.js";
+import { makeLayout } from "./map/model.js";
+import { laneBoxes, lanesHeight } from "./map/lanes.js";
+import { Details } from "./parts/Details.js";
+import { ErrorPanel } from "./parts/ErrorPanel.js";
+import { HealthLines, Meters } from "./parts/Health.js";
+import { IndexList } from "./parts/IndexList.js";
+import { OpenPanel, useSamples } from "./parts/OpenPanel.js";
+import { FragmentTable, RunTables } from "./parts/TableView.js";
+import { useTheme } from "./parts/theme.js";
+import { VersionLine } from "./parts/VersionLine.js";
+import { Icon } from "./parts/basics.js";
+import { RefreshDialog } from "./refresh/RefreshDialog.js";
+import { useSession } from "./session.js";
+
+const NO_GHOSTS: GhostRun[] = [];
+
+export function App(): JSX.Element {
+  const [state, setState] = useState<PageState>(() => parseState(window.location.search));
+  const [keys, setKeys] = useState<StoreKeys | null>(null);
+  const [opening, setOpening] = useState(false);
+  const [ghosts, setGhosts] = useState<GhostRun[]>(NO_GHOSTS);
+  const theme = useTheme();
+  const samples = useSamples();
+  const session = useSession(state.url, state.version, keys);
+  const { table } = session;
+  const search = useRef<HTMLInputElement>(null);
+
+  const change = useCallback((part: Partial<PageState>) => setState((old) => ({ ...old, ...part })), []);
+  useAddress(state, setState);
+
+  const layout = useMemo(() => (table ? makeLayout(table.columns, table.show.indices) : null), [table]);
+  const health = useMemo(() => (table ? healthLines(table.show) : null), [table]);
+  const old = table !== null && table.show.version !== table.latest;
+
+  useEffect(() => {
+    document.title = state.url ? `${tableName(state.url)} – Whetstone` : "Whetstone";
+  }, [state.url]);
+
+  const open = useCallback((target: string, given: StoreKeys | null) => {
+    setKeys(given);
+    setOpening(false);
+    setState((before) => ({ ...before, url: withoutSecrets(target), version: null, selection: null, window: null, query: "", refresh: null }));
+  }, []);
+  const select = useCallback((selection: Selection | null) => change({ selection }), [change]);
+  const setWindow = useCallback((window: [number, number] | null) => change({ window }), [change]);
+  const startRefresh = useCallback((index: string) => change({ refresh: index }), [change]);
+
+  useEffect(() => {
+    const keysDown = (event: KeyboardEvent) => {
+      const typing = event.target instanceof Element && event.target.closest("input, textarea, select, dialog") !== null;
+      if (event.key === "/" && !typing) {
+        event.preventDefault();
+        search.current?.focus();
+      } else if (event.key === "Escape" && !typing) {
+        setOpening(false);
+        select(null);
+      }
+    };
+    window.addEventListener("keydown", keysDown);
+    return () => window.removeEventListener("keydown", keysDown);
+  }, [select]);
+
+  const answer = layout && state.query ? find(layout, state.query) : null;
+  const refreshed = layout && state.refresh !== null && layout.lanes.some((lane) => lane.index.name === state.refresh) ? state.refresh : null;
+  const started = state.url !== null;
+
+  return (
+    <div class="page">
+      <a class="skip" href="#main">Skip to the table</a>
+      <header class="top">
+        <a class="brand" href="./" onClick={(event) => { event.preventDefault(); change({ ...parseState(""), url: null }); }}><Mark /> Whetstone</a>
+        {started && (
+          <>
+            <button type="button" class="table-name" aria-expanded={opening} title={state.url ?? undefined} onClick={() => setOpening(!opening)}><span>{tableName(state.url!)}</span><Icon name="chevron" /></button>
+            <VersionLine versions={table?.versions ?? null} version={table?.show.version ?? null} latest={table?.latest ?? null} onVersion={(version) => change({ version })} />
+            <form
+              class={`search${state.query && !answer ? " is-missed" : ""}`} role="search"
+              onSubmit={(event) => {
+                event.preventDefault();
+                if (answer) select(answer);
+              }}
+            >
+              <Icon name="search" />
+              <input ref={search} type="search" value={state.query} placeholder="fragment, segment, index" aria-label="Search a fragment, a segment or an index" onInput={(event) => change({ query: event.currentTarget.value })} />
+              <kbd aria-hidden="true">/</kbd>
+            </form>
+            <button type="button" class="icon-button" aria-label="Reload the table" title="Reload the table" onClick={session.reload} disabled={session.loading}><Icon name="reload" /></button>
+          </>
+        )}
+        <button type="button" class="icon-button theme-button" aria-label={`Colours: ${theme.choice}`} title={`Colours: ${theme.choice}`} onClick={theme.next}><Icon name="contrast" /></button>
+      </header>
+      <div class={`progress-line${session.loading && started ? " is-on" : ""}`} role="presentation" />
+      {started && opening && <div class="open-drop"><OpenPanel samples={samples} current={state.url} onOpen={open} /></div>}
+      <main id="main" tabIndex={-1}>
+        {!started && (
+          <div class="welcome">
+            <div class="welcome-text">
+              <h1>Keep a Lance table’s indexes sharp.</h1>
+              <p>See what each index covers, plan the missing work, and do it from this tab. The table stays where it lies; nothing goes through a server of ours.</p>
+            </div>
+            <OpenPanel samples={samples} current={null} onOpen={open} />
+          </div>
+        )}
+        {started && session.failure && !table && (
+          <ErrorPanel failure={session.failure} target={state.url} onRetry={session.reload}
+            onOther={state.version !== null ? { label: "Open the latest version", act: () => change({ version: null }) } : { label: "Open another table", act: () => setOpening(true) }} />
+        )}
+        {started && !(session.failure && !table) && (
+          <>
+            <Meters table={table} requests={session.requests} />
+            {session.failure && <ErrorPanel failure={session.failure} target={state.url} onRetry={session.reload} onOther={{ label: "Back to the latest", act: () => change({ version: null }) }} />}
+            {old && table && <p class="note old-note"><Icon name="info" /> Version {count(table.show.version)} is shown as it was. The latest is {count(table.latest)}. <button type="button" class="link" onClick={() => change({ version: null })}>Go to the latest</button></p>}
+            <HealthLines lines={health} old={old} onRefresh={startRefresh} onShow={(index) => select({ kind: "index", name: index })} />
+            <div class="columns">
+              <IndexList layout={layout} selection={state.selection} old={old} onSelect={select} onRefresh={startRefresh} />
+              <section class="panel layout" aria-labelledby="layout-title">
+                <div class="panel-head">
+                  <h2 id="layout-title">Layout</h2>
+                  <div class="segmented" role="group" aria-label="View">
+                    {(["map", "table"] as const).map((view) => <button key={view} type="button" aria-pressed={state.view === view} onClick={() => change({ view })}>{view}</button>)}
+                  </div>
+                  {state.view === "map" && (
+                    <>
+                      <div class="segmented" role="group" aria-label="Width of a fragment">
+                        {(["rows", "equal"] as const).map((widths) => <button key={widths} type="button" aria-pressed={state.widths === widths} title={widths === "rows" ? "A fragment is as wide as its rows" : "All fragments are equally wide"} onClick={() => change({ widths })}>{widths}</button>)}
+                      </div>
+                      <label class="check small"><input type="checkbox" checked={state.groups} onChange={(event) => change({ groups: event.currentTarget.checked })} /> <span>groups</span></label>
+                      <button type="button" class="button small" disabled={state.window === null} onClick={() => setWindow(null)} title="Show the whole table (0)">Fit</button>
+                    </>
+                  )}
+                </div>
+                {!layout && <div class="map-bones" style={{ height: `${lanesHeight(laneBoxes(3, state.groups)) + 40}px` }} aria-hidden="true" />}
+                {layout && layout.columns.ids.length === 0 && layout.retired.length === 0 && <p class="empty">This version has no fragments. Once rows are appended, they show up here.</p>}
+                {layout && (layout.columns.ids.length > 0 || layout.retired.length > 0) && (state.view === "map"
+                  ? <>
+                      <LayoutMap layout={layout} widths={state.widths} showGroups={state.groups} selection={state.selection} window={state.window} ghosts={ghosts} themeStamp={theme.stamp} onSelect={select} onWindow={setWindow} />
+                      <Legend retired={layout.retired.length > 0} unknown={layout.lanes.some((lane) => !lane.index.coverage_known)} groups={state.groups} />
+                      <div class="sr-only"><RunTables layout={layout} /></div>
+                    </>
+                  : <FragmentTable layout={layout} onSelect={(id) => select({ kind: "fragment", id })} />)}
+              </section>
+            </div>
+            <Details layout={layout} selection={state.selection} onSelect={select} />
+          </>
+        )}
+      </main>
+      {refreshed !== null && layout && !old && (
+        <RefreshDialog key={refreshed} session={session} layout={layout} index={refreshed} segments={state.segments} target={state.url!}
+          onSegments={(segments) => change({ segments })} onGhosts={setGhosts} onClose={() => change({ refresh: null })} />
+      )}
+    </div>
+  );
+}
+
+/** Keeps the address bar and the state equal. Opening and stepping make history entries; looking around does not. */
+function useAddress(state: PageState, setState: (state: PageState) => void): void {
+  const last = useRef(state);
+  useEffect(() => {
+    const text = formatState(state) || window.location.pathname;
+    const before = last.current;
+    last.current = state;
+    if (formatState(state) === window.location.search) return;
+    const turn = before.url !== state.url || before.refresh !== state.refresh;
+    if (turn) window.history.pushState(null, "", text);
+    else window.history.replaceState(null, "", text);
+  }, [state]);
+  useEffect(() => {
+    const back = () => setState(parseState(window.location.search));
+    window.addEventListener("popstate", back);
+    return () => window.removeEventListener("popstate", back);
+  }, []);
+}
+
+function Legend({ retired, unknown, groups }: { retired: boolean; unknown: boolean; groups: boolean }): JSX.Element {
+  return (
+    <ul class="legend">
+      <li><span class="swatch swatch-any" aria-hidden="true" /> a colour per segment</li>
+      <li><span class="swatch swatch-hatch" aria-hidden="true" /> not indexed</li>
+      {unknown && <li><span class="swatch swatch-unknown" aria-hidden="true" /> unknown</li>}
+      {retired && <li><span class="swatch swatch-ghost" aria-hidden="true" /> retired fragment</li>}
+      <li><span class="swatch swatch-deleted" aria-hidden="true" /> deleted rows</li>
+      {groups && <li><span class="legend-cross" aria-hidden="true">╳</span> cannot be merged with a neighbour</li>}
+    </ul>
+  );
+}
+
+function Mark(): JSX.Element {
+  return (
+    <svg class="mark" viewBox="0 0 24 24" width="22" height="22" aria-hidden="true">
+      <path d="M2.5 16.5 18.5 5l3 4.2-16 11.3z" class="mark-stone" />
+      <path d="M2.5 16.5 5.5 20.5 21.5 9.2" class="mark-edge" />
+    </svg>
+  );
+}

@@ -1,0 +1,109 @@
+// The plan as it will be run: runs with their rows, what becomes of every segment, and what it costs.
+
+import type { JSX } from "preact";
+import type { RefreshPlan } from "../engine/documents.js";
+import { size } from "../engine/documents.js";
+import { bytes, count, plural, ranges, shortUuid } from "../lib/format.js";
+import type { Layout } from "../map/model.js";
+import { Bone, Icon, Swatch } from "../parts/basics.js";
+
+const RUNS_SHOWN = 64;
+const SEGMENTS_SHOWN = 40;
+
+export function PlanView({ plan, layout, stale }: { plan: RefreshPlan; layout: Layout; stale: boolean }): JSX.Element {
+  const lane = layout.lanes.find((l) => l.index.name === plan.index.name);
+  const slot = (uuid: string) => lane?.segments.find((s) => s.uuid === uuid)?.colour ?? 0;
+  const groups = groupsOf(plan.groups);
+  const params = Object.entries(plan.index.params);
+  if (plan.runs.length === 0) {
+    return (
+      <div class={`plan-body${stale ? " is-stale" : ""}`}>
+        <p class="plan-empty"><Icon name="check" /> Every fragment of version {count(plan.v_plan)} is covered. A refresh would change nothing, so no version would be written.</p>
+        <Segments plan={plan} slot={slot} />
+      </div>
+    );
+  }
+  return (
+    <div class={`plan-body${stale ? " is-stale" : ""}`}>
+      {plan.warnings.map((warning) => <p class="note" key={warning.rule + warning.evidence}><Icon name="info" /> {warning.evidence}</p>)}
+      {plan.absorbed.map((a) => <p class="note" key={a.uuid}><Icon name="info" /> Segment {shortUuid(a.uuid)} is built anew as well: {a.why}</p>)}
+      <h3>{plan.runs.length === 1 ? "One new segment" : `${count(plan.runs.length)} new segments`}</h3>
+      <table class="runs">
+        <thead><tr><th scope="col">fragments</th><th scope="col" class="num">count</th><th scope="col" class="num">rows</th><th scope="col"><span class="sr-only">share of the heaviest</span></th></tr></thead>
+        <tbody>
+          {plan.runs.slice(0, RUNS_SHOWN).map((run, i) => (
+            <tr key={i}>
+              <td>{ranges(run.fragments, 3)}</td>
+              <td class="num">{count(run.fragments.length)}</td>
+              <td class="num">{count(run.rows)}</td>
+              <td class="bar-cell"><span class="bar"><span style={{ width: `${plan.heaviest_run_rows > 0 ? (run.rows / plan.heaviest_run_rows) * 100 : 100}%` }} /></span></td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {plan.runs.length > RUNS_SHOWN && <p class="quiet">and {count(plan.runs.length - RUNS_SHOWN)} more</p>}
+      <Segments plan={plan} slot={slot} />
+      <dl class="costs">
+        {groups && (
+          <div title="Groups of neighbouring fragments that a compaction may merge, before and after this refresh">
+            <dt>groups</dt><dd>{count(groups.before)} → {count(groups.after)}</dd>
+          </div>
+        )}
+        <div><dt>requests</dt><dd>{approx(plan.estimate.requests, count)}</dd></div>
+        <div><dt>read</dt><dd>{approx(plan.estimate.read_bytes, bytes)}</dd></div>
+        <div><dt>written</dt><dd>{approx(plan.estimate.write_bytes, bytes)}</dd></div>
+        <div><dt>memory per worker</dt><dd>{approx(plan.estimate.memory_bytes, bytes)}</dd></div>
+        <div><dt>planned on</dt><dd>version {count(plan.v_plan)}</dd></div>
+      </dl>
+      <p class="quiet">{plan.index.method} on {plan.index.column}{params.length > 0 ? `, ${params.map(([k, v]) => `${k} ${String(v)}`).join(", ")}` : ""}{paramsFrom(plan.index.params_from)}</p>
+    </div>
+  );
+}
+
+function approx(value: number | null, format: (n: number | null) => string): string {
+  return value === null ? "unknown" : `about ${format(value)}`;
+}
+
+function paramsFrom(from: unknown): string {
+  return typeof from === "string" && from ? ` (${from})` : "";
+}
+
+function groupsOf(value: unknown): { before: number | null; after: number | null } | null {
+  if (typeof value !== "object" || value === null) return null;
+  const { before, after } = value as { before?: unknown; after?: unknown };
+  const b = size(before);
+  const a = size(after);
+  return b === null && a === null ? null : { before: b, after: a };
+}
+
+function Segments({ plan, slot }: { plan: RefreshPlan; slot: (uuid: string) => number }): JSX.Element | null {
+  if (plan.segments.length === 0) return null;
+  const shown = plan.segments.slice(0, SEGMENTS_SHOWN);
+  return (
+    <>
+      <h3>{plural(plan.segments.length, "existing segment")}</h3>
+      <ul class="fates">
+        {shown.map((segment) => (
+          <li key={segment.uuid}>
+            <span class="fate-uuid" title={segment.uuid}><Swatch slot={slot(segment.uuid)} /> {shortUuid(segment.uuid)}</span>
+            <span class={`fate fate-${segment.fate.toLowerCase()}`}>{segment.fate}</span>
+            <span class="fate-why">{segment.why}</span>
+          </li>
+        ))}
+      </ul>
+      {plan.segments.length > shown.length && <p class="quiet">and {count(plan.segments.length - shown.length)} more</p>}
+    </>
+  );
+}
+
+export function PlanSkeleton(): JSX.Element {
+  return (
+    <div class="plan-body" aria-hidden="true">
+      <h3><Bone width="12ch" /></h3>
+      {[0, 1, 2].map((i) => <p key={i}><Bone width="100%" /></p>)}
+      <h3><Bone width="16ch" /></h3>
+      {[0, 1].map((i) => <p key={i}><Bone width="100%" /></p>)}
+      <p><Bone width="60%" /></p>
+    </div>
+  );
+}

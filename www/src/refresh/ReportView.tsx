@@ -1,0 +1,62 @@
+// What a refresh did, in the words of the five sets, read back from the version it wrote.
+
+import type { JSX } from "preact";
+import type { RefreshPlan, RefreshReport } from "../engine/documents.js";
+import { size } from "../engine/documents.js";
+import { bytes, count, duration, plural, shellWord } from "../lib/format.js";
+import { withoutSecrets } from "../lib/url.js";
+import { Copyable, Icon } from "../parts/basics.js";
+
+const LEFT_OUT_SHOWN = 12;
+
+export function ReportView({ report, plan, target }: { report: RefreshReport; plan: RefreshPlan; target: string }): JSX.Element {
+  const live = size(plan.sets.live);
+  const sets: [string, number | null, string][] = [
+    ["live", live, "fragments of the table"],
+    ["covered", size(plan.sets.covered), "were covered before"],
+    ["unindexed", size(plan.sets.unindexed), "were the work"],
+    ["declared", size(report.declared), "we built"],
+    ["established", size(report.established), "are covered by it now"],
+  ];
+  const most = Math.max(1, ...sets.map(([, n]) => n ?? 0));
+  const committed = report.version !== report.version_before;
+  const command = `whetstone refresh ${shellWord(withoutSecrets(target))} ${shellWord(report.index_name)} --num-segments ${Math.max(1, plan.runs.length)}`;
+  const lost = report.attempts.filter((a) => !/land|ok|commit/i.test(a.outcome));
+  return (
+    <div class="report">
+      <p class="report-head">
+        <Icon name="check" />
+        {committed
+          ? <span><b>{plural(report.fragments_indexed, "fragment")}</b> indexed in {plural(size(report.segments_added) ?? plan.runs.length, "new segment")}. Version {count(report.version_before)} → <b>{count(report.version)}</b>.</span>
+          : <span>There was nothing to do. No version was written.</span>}
+      </p>
+      <dl class="sets">
+        {sets.map(([name, n, meaning]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd><b>{count(n)}</b><span class="bar"><span style={{ width: `${((n ?? 0) / most) * 100}%` }} /></span><small>{meaning}</small></dd>
+          </div>
+        ))}
+      </dl>
+      {report.left_out.length > 0 && (
+        <>
+          <h3>Left out</h3>
+          <ul class="left-out">
+            {report.left_out.slice(0, LEFT_OUT_SHOWN).map((item) => <li key={item.fragment}><b>fragment {item.fragment}</b> {item.why}</li>)}
+            {report.left_out.length > LEFT_OUT_SHOWN && <li>and {count(report.left_out.length - LEFT_OUT_SHOWN)} more</li>}
+          </ul>
+        </>
+      )}
+      {lost.length > 0 && <p class="note"><Icon name="info" /> {plural(lost.length, "attempt")} met another writer and {lost.length === 1 ? "was" : "were"} repeated on the newer version.</p>}
+      <dl class="costs">
+        <div><dt>segments removed</dt><dd>{count(size(report.segments_removed))}</dd></div>
+        <div><dt>time</dt><dd>{duration(report.ms)}</dd></div>
+        <div><dt>requests</dt><dd>{count(report.requests?.count)}</dd></div>
+        <div><dt>read</dt><dd>{bytes(report.requests?.bytes)}</dd></div>
+        {report.transaction && <div class="wide"><dt>transaction</dt><dd><Copyable value={report.transaction} label="the transaction" /></dd></div>}
+      </dl>
+      <h3>The same from a shell</h3>
+      <p class="command"><Copyable value={command} label="the command"><code>{command}</code></Copyable></p>
+    </div>
+  );
+}

@@ -1,0 +1,56 @@
+// A refresh on its way: one bar per worker, the whole with the time left.
+
+import type { JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type { RefreshPlan } from "../engine/documents.js";
+import { count, duration, ranges } from "../lib/format.js";
+import { byWorker, speed, totals } from "./progress.js";
+import type { RunProgress } from "./progress.js";
+
+export function RunView({ progress, plan, cancelling }: { progress: RunProgress; plan: RefreshPlan; cancelling: boolean }): JSX.Element {
+  const [now, setNow] = useState(() => performance.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(performance.now()), 250);
+    return () => clearInterval(timer);
+  }, []);
+  const all = totals(progress, now);
+  const lines = byWorker(progress);
+  const waiting = progress.tasks.filter((task) => task.state === "waiting").length;
+  const finished = progress.tasks.filter((task) => task.state === "done").length;
+  const phase = cancelling ? "Cancelled" : progress.phase === "build" ? "Building segments" : "Writing the new version";
+  return (
+    <div class="run">
+      <div class="run-total">
+        <div class="run-line">
+          <b>{phase}</b>
+          <span>{count(all.rows)} of {count(all.total)} rows</span>
+          <span class="run-left">{progress.phase !== "build" ? "nearly done" : all.left === null ? "time left: working it out" : `about ${duration(all.left)} left`}</span>
+        </div>
+        <progress class={progress.phase === "build" ? "" : "is-waiting"} value={all.share} max={1} aria-label="All segments" />
+      </div>
+      <ul class="run-workers">
+        {lines.map(({ worker, task, done }) => {
+          const rate = speed(task, now);
+          return (
+            <li key={worker}>
+              <div class="run-line">
+                <b>worker {worker + 1}</b>
+                <span class="run-task" title={ranges(plan.runs[task.task]?.fragments ?? [])}>segment {task.task + 1}: fragments {ranges(plan.runs[task.task]?.fragments ?? [], 2)}</span>
+                <span class="run-state">{STATES[task.state]}{done > 1 ? `, ${done} done` : ""}</span>
+              </div>
+              <progress value={task.total > 0 ? task.rows / task.total : task.state === "done" ? 1 : 0} max={1} aria-label={`Worker ${worker + 1}`} />
+              <div class="run-line quiet">
+                <span>{count(task.rows)} of {count(task.total)} rows</span>
+                <span>{rate === null ? "" : `${count(Math.round(rate))} rows/s`}</span>
+              </div>
+            </li>
+          );
+        })}
+        {lines.length === 0 && <li class="quiet">Starting workers…</li>}
+      </ul>
+      <p class="quiet" role="status">{count(finished)} of {count(progress.tasks.length)} segments built{waiting > 0 ? `, ${count(waiting)} waiting for a worker` : ""}</p>
+    </div>
+  );
+}
+
+const STATES = { waiting: "waiting", running: "building", retrying: "trying again", done: "done", failed: "failed" };
