@@ -2,7 +2,7 @@
 //!
 //! `handle` is the snapshot, `latest` finds the newest version on any kind of store, `reading` fetches a manifest cheaply,
 //! `refs` reads tags and branches, `base` resolves files of other roots, `describe` and `show` make the documents of the
-//! public interface, `commit` puts the next manifest and finds out what became of it.
+//! public interface, `scan` reads a column of a fragment, `commit` puts the next manifest and finds out what became of it.
 
 pub mod base;
 pub mod commit;
@@ -10,5 +10,6 @@ mod handle;
 mod latest;
 mod reading;
 pub mod refs;
+pub mod scan;
 
 pub use handle::{At, Table, VersionInfo, mapped_indices};

@@ -26,3 +26,31 @@ pub fn run_oracle(script: &str, arguments: &[&std::ffi::OsStr]) -> String {
     assert!(output.status.success(), "{script} failed:\n{text}");
     text
 }
+
+/// A folder of this machine as a store.
+pub fn folder_store(dir: &std::path::Path) -> whetstone::store::Store {
+    let local = object_store::local::LocalFileSystem::new_with_prefix(dir).expect("a folder");
+    let env = whetstone::env::system();
+    whetstone::store::Store::new(
+        std::sync::Arc::new(local),
+        object_store::path::Path::default(),
+        whetstone::store::StoreKind::Host,
+        env,
+    )
+}
+
+/// Every array of a scan, joined.
+pub fn collect_scan(
+    mut scan: whetstone::file::ColumnScan,
+    ty: &arrow::datatypes::DataType,
+) -> whetstone::Result<arrow::array::ArrayRef> {
+    let mut arrays = Vec::new();
+    while let Some(array) = futures::executor::block_on(scan.next())? {
+        arrays.push(array);
+    }
+    if arrays.is_empty() {
+        return Ok(arrow::array::new_empty_array(ty));
+    }
+    let parts: Vec<&dyn arrow::array::Array> = arrays.iter().map(|a| a.as_ref()).collect();
+    Ok(arrow::compute::concat(&parts).expect("arrays of one type"))
+}

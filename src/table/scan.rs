@@ -1,0 +1,351 @@
+//! Reading one column of a fragment: live rows only, in physical order, with the row ids an index stores.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, new_null_array};
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::filter;
+use arrow::datatypes::{DataType, UInt64Type};
+use roaring::RoaringBitmap;
+
+use crate::error::{Error, ErrorCode, Result};
+use crate::file::{ColumnScan, LanceFile};
+use crate::format::deletion::decode_deletions;
+use crate::format::fragment::{DataFile, Fragment, RowIdSource};
+use crate::format::manifest::ManifestFile;
+use crate::format::row::{RowAddress, RowDomain};
+use crate::format::row_ids::RowIdSequence;
+use crate::format::schema::{Field, scalar_type};
+use crate::store::Store;
+
+use super::base::{data_file, deletion_file};
+
+/// Reserved field id of the hidden row id column (table-format §4.4).
+const ROW_ID_FIELD: i32 = -3;
+/// Rows of a batch when nothing has to be read.
+const NULL_BATCH: u64 = 512 * 1024;
+
+/// What is read: a column of a version of a table.
+#[derive(Clone)]
+pub struct ScanContext {
+    /// The table's root.
+    pub store: Store,
+    /// The version.
+    pub manifest: Arc<ManifestFile>,
+    /// Field id of the column, which may lie inside structs.
+    pub field: i32,
+    /// Whether batches carry row addresses or stable row ids.
+    pub domain: RowDomain,
+}
+
+impl ScanContext {
+    /// A column of a version of the table at `store`.
+    pub fn new(store: Store, manifest: Arc<ManifestFile>, field: i32, domain: RowDomain) -> ScanContext {
+        ScanContext { store, manifest, field, domain }
+    }
+
+    /// The field and its Arrow type; `COLUMN_NOT_FOUND`, `UNSUPPORTED_TYPE` or `UNSUPPORTED_ENCODING` naming the column.
+    pub fn column(&self) -> Result<(&Field, DataType)> {
+        let schema = &self.manifest.manifest.schema;
+        let Some(field) = schema.by_id(self.field) else {
+            let message = format!("version {} has no field {}", self.manifest.manifest.version, self.field);
+            return Err(Error::new(ErrorCode::ColumnNotFound, message));
+        };
+        let path = schema.path_of(field.id).unwrap_or_else(|| field.name.clone());
+        let refuse = |what: String, code| Error::new(code, format!("column {path} {what}")).with("column", path.as_str());
+        if schema.children(field.id).next().is_some() {
+            return Err(refuse(format!("is of type {}, which is no scalar", field.logical_type), ErrorCode::UnsupportedType));
+        }
+        let ty = scalar_type(&field.logical_type).map_err(|_| {
+            refuse(format!("is of type {}, which this build does not read", field.logical_type), ErrorCode::UnsupportedType)
+        })?;
+        if field.metadata.contains_key("lance-encoding:blob") {
+            return Err(refuse("is a blob column, which this build does not read".to_owned(), ErrorCode::UnsupportedEncoding));
+        }
+        for parent in self.ancestors(field) {
+            if parent.logical_type != "struct" {
+                let what = format!("lies inside {} of type {}, which this build does not read", parent.name, parent.logical_type);
+                return Err(refuse(what, ErrorCode::UnsupportedType));
+            }
+            if parent.metadata.contains_key("packed") || parent.metadata.contains_key("lance-encoding:packed") {
+                let what = format!("lies inside the packed struct {}, which this build does not read", parent.name);
+                return Err(refuse(what, ErrorCode::UnsupportedEncoding));
+            }
+        }
+        Ok((field, ty))
+    }
+
+    fn ancestors<'a>(&'a self, field: &'a Field) -> Vec<&'a Field> {
+        let schema = &self.manifest.manifest.schema;
+        let mut found = Vec::new();
+        let mut at = field;
+        while let Some(parent) = schema.by_id(at.parent_id).filter(|_| at.parent_id >= 0 && found.len() < schema.fields.len()) {
+            found.push(parent);
+            at = parent;
+        }
+        found
+    }
+
+    /// A leaf without a column of its own may be stored inside an ancestor's: then it is not null, it is unreadable here.
+    fn refuse_packed(&self, field: &Field, fragment: &Fragment) -> Result<()> {
+        let ancestors = self.ancestors(field);
+        // From 2.1 on a file lists leaves only, besides structs packed into one column.
+        let leaves_only = |file: &&DataFile| (file.major, file.minor) >= (2, 1);
+        for file in fragment.files.iter().filter(leaves_only) {
+            if let Some(parent) = ancestors.iter().find(|parent| file.fields.contains(&parent.id)) {
+                let message =
+                    format!("{}: {} is stored as one packed column, which this build does not read", file.path, parent.name);
+                return Err(Error::new(ErrorCode::UnsupportedEncoding, message).with("object", file.path.as_str()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Rows of one batch.
+#[derive(Clone, Debug)]
+pub struct ColumnBatch {
+    /// Fragment the rows are in.
+    pub fragment: u32,
+    /// Values of the live rows, in physical order.
+    pub values: ArrayRef,
+    /// Their ids, as many as values.
+    pub rows: BatchRows,
+}
+
+/// Row addresses or stable row ids, whichever the scan was opened for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BatchRows {
+    /// `start, start + 1, …`.
+    Range {
+        /// Id of the first row.
+        start: u64,
+    },
+    /// One id per row.
+    List(Vec<u64>),
+}
+
+impl BatchRows {
+    /// Id of the row at `index` of the batch; `None` past the end of a list.
+    pub fn get(&self, index: usize) -> Option<u64> {
+        match self {
+            BatchRows::Range { start } => start.checked_add(index as u64),
+            BatchRows::List(ids) => ids.get(index).copied(),
+        }
+    }
+}
+
+/// Where the ids come from.
+enum Ids {
+    Addresses,
+    Sequence(RowIdSequence),
+    Column(Vec<u64>),
+}
+
+/// The live rows of one column of one fragment.
+pub struct FragmentScan {
+    fragment: u32,
+    data_type: DataType,
+    /// `None`: the fragment has no such column, all its rows are null.
+    values: Option<ColumnScan>,
+    deleted: RoaringBitmap,
+    ids: Ids,
+    at: u64,
+    physical_rows: u64,
+}
+
+impl std::fmt::Debug for FragmentScan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "FragmentScan({}, at {} of {})", self.fragment, self.at, self.physical_rows)
+    }
+}
+
+impl FragmentScan {
+    /// Opens the data file that holds the column, reads the deletion vector and, for stable ids, the id sequence.
+    pub async fn open(context: &ScanContext, fragment: &Fragment) -> Result<FragmentScan> {
+        let (field, data_type) = context.column()?;
+        if fragment.has_overlays {
+            let message = format!("fragment {} has data overlays, which this build does not read", fragment.id);
+            return Err(Error::new(ErrorCode::UnsupportedFeature, message).with("fragment", fragment.id));
+        }
+        let found = file_with(fragment, field.id)?;
+        let opened = match (found, fragment.files.first(), fragment.physical_rows) {
+            (Some((file, column)), _, _) => Some((open_file(context, file).await?, column)),
+            // Only the row count is wanted.
+            (None, Some(file), None) => Some((open_file(context, file).await?, None)),
+            (None, _, _) => None,
+        };
+        if let (Some(_), Some((file, None))) = (found, &opened) {
+            return Err(Error::corrupt(file.path(), format!("the manifest gives field {} no column in it", field.id)));
+        }
+        if found.is_none() {
+            context.refuse_packed(field, fragment)?;
+        }
+        let in_file = opened.as_ref().map(|(file, _)| file.rows());
+        let physical_rows = match (fragment.physical_rows, in_file) {
+            (Some(recorded), Some(rows)) if recorded != rows => {
+                let path = opened.as_ref().map_or("", |(file, _)| file.path());
+                let what = format!("has {rows} rows, the manifest records {recorded} for fragment {}", fragment.id);
+                return Err(Error::corrupt(path, what).with("fragment", fragment.id));
+            }
+            (Some(rows), _) | (None, Some(rows)) => rows,
+            (None, None) => {
+                return Err(Error::corrupt(&format!("fragment {}", fragment.id), "has neither files nor a row count"));
+            }
+        };
+        if physical_rows > 1 << 32 {
+            return Err(Error::corrupt(
+                &format!("fragment {}", fragment.id),
+                format!("{physical_rows} rows, more than addresses reach"),
+            ));
+        }
+        let values = match opened {
+            Some((file, Some(column))) => Some(file.scan(column, &data_type, true, 0..physical_rows)),
+            _ => None,
+        };
+        let deleted = deletions(context, fragment, physical_rows).await?;
+        let ids = ids(context, fragment, physical_rows).await?;
+        Ok(FragmentScan { fragment: fragment.id, data_type, values, deleted, ids, at: 0, physical_rows })
+    }
+
+    /// Live rows of the whole fragment.
+    pub fn live_rows(&self) -> u64 {
+        self.physical_rows.saturating_sub(self.deleted.len())
+    }
+
+    /// Rows of the fragment, deleted ones included.
+    pub fn physical_rows(&self) -> u64 {
+        self.physical_rows
+    }
+
+    /// The next batch of live rows; `None` at the end. A batch is never empty.
+    pub async fn next(&mut self) -> Result<Option<ColumnBatch>> {
+        while self.at < self.physical_rows {
+            let values = match &mut self.values {
+                Some(scan) => match scan.next().await? {
+                    Some(values) => values,
+                    None => return Err(Error::internal("a column ended before its fragment")),
+                },
+                None => new_null_array(&self.data_type, (self.physical_rows - self.at).min(NULL_BATCH) as usize),
+            };
+            let range = self.at..self.at + values.len() as u64;
+            self.at = range.end;
+            if let Some(batch) = self.live(values, range)? {
+                return Ok(Some(batch));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Drops deleted rows and attaches ids.
+    fn live(&self, values: ArrayRef, range: Range<u64>) -> Result<Option<ColumnBatch>> {
+        let offsets = range.start as u32..=(range.end - 1) as u32;
+        let deleted = if self.deleted.is_empty() { 0 } else { self.deleted.range_cardinality(offsets.clone()) };
+        if deleted == range.end - range.start {
+            return Ok(None);
+        }
+        let ids: Option<Vec<u64>> = match &self.ids {
+            Ids::Addresses => None,
+            Ids::Sequence(sequence) => {
+                Some(sequence.iter().skip(range.start as usize).take((range.end - range.start) as usize).collect())
+            }
+            Ids::Column(ids) => Some(ids.get(range.start as usize..range.end as usize).unwrap_or_default().to_vec()),
+        };
+        let first = RowAddress::new(self.fragment, range.start as u32).0;
+        if deleted == 0 {
+            let rows = ids.map_or(BatchRows::Range { start: first }, compact);
+            return Ok(Some(ColumnBatch { fragment: self.fragment, values, rows }));
+        }
+        let mut keep = vec![true; values.len()];
+        for offset in self.deleted.range(offsets) {
+            if let Some(slot) = keep.get_mut((u64::from(offset) - range.start) as usize) {
+                *slot = false;
+            }
+        }
+        let ids = ids.unwrap_or_else(|| (first..first + values.len() as u64).collect());
+        let ids = ids.into_iter().zip(&keep).filter_map(|(id, keep)| keep.then_some(id)).collect();
+        let mask = BooleanArray::new(BooleanBuffer::from(keep), None);
+        let values = filter(&values, &mask).map_err(|e| Error::internal(format!("filtering deleted rows: {e}")))?;
+        Ok(Some(ColumnBatch { fragment: self.fragment, values, rows: compact(ids) }))
+    }
+}
+
+/// A range when the ids are consecutive.
+fn compact(ids: Vec<u64>) -> BatchRows {
+    match ids.first() {
+        Some(start) if ids.iter().zip(*start..).all(|(id, expected)| *id == expected) => BatchRows::Range { start: *start },
+        _ => BatchRows::List(ids),
+    }
+}
+
+/// The file that holds a field and the physical column; a field is in at most one file of a fragment.
+fn file_with(fragment: &Fragment, field: i32) -> Result<Option<(&DataFile, Option<usize>)>> {
+    let mut found = None;
+    for file in &fragment.files {
+        // Positions of negative ids (tombstones, hidden columns) never match a field of the schema.
+        let Some(position) = file.fields.iter().position(|id| *id == field) else { continue };
+        if found.is_some() {
+            return Err(Error::corrupt(&file.path, format!("fragment {} stores field {field} in two files", fragment.id)));
+        }
+        if file.column_indices.is_empty() && file.major < 2 {
+            // Format 0.1 has no column indices; opening the file refuses it by its footer.
+            found = Some((file, None));
+            continue;
+        }
+        let column = match file.column_indices.get(position).map(|column| usize::try_from(*column)) {
+            Some(Ok(column)) if file.column_indices.len() == file.fields.len() => column,
+            _ => return Err(Error::corrupt(&file.path, format!("the manifest gives field {field} no column in it"))),
+        };
+        found = Some((file, Some(column)));
+    }
+    Ok(found)
+}
+
+async fn open_file(context: &ScanContext, file: &DataFile) -> Result<LanceFile> {
+    let (store, path) = data_file(&context.store, &context.manifest.manifest, file)?;
+    LanceFile::open(&store, &path, file.size).await
+}
+
+async fn deletions(context: &ScanContext, fragment: &Fragment, physical_rows: u64) -> Result<RoaringBitmap> {
+    let Some(file) = &fragment.deletion_file else { return Ok(RoaringBitmap::new()) };
+    let (store, path) = deletion_file(&context.store, &context.manifest.manifest, fragment.id, file)?;
+    let bytes = store.get(&path, None).await?;
+    let deleted = decode_deletions(file.kind, &path, &bytes)?;
+    if let Some(recorded) = file.num_deleted_rows.filter(|recorded| *recorded != deleted.len()) {
+        return Err(Error::corrupt(&path, format!("{} deleted rows, the manifest records {recorded}", deleted.len())));
+    }
+    if let Some(last) = deleted.max().filter(|last| u64::from(*last) >= physical_rows) {
+        return Err(Error::corrupt(&path, format!("deletes row {last} of a fragment of {physical_rows}")));
+    }
+    Ok(deleted)
+}
+
+async fn ids(context: &ScanContext, fragment: &Fragment, physical_rows: u64) -> Result<Ids> {
+    if context.domain == RowDomain::Address {
+        return Ok(Ids::Addresses);
+    }
+    let object = format!("fragment {}", fragment.id);
+    match &fragment.row_ids {
+        Some(RowIdSource::Inline(bytes)) => {
+            let sequence = RowIdSequence::parse(&object, bytes)?;
+            if sequence.len() != physical_rows {
+                return Err(Error::corrupt(&object, format!("{} stable row ids for {physical_rows} rows", sequence.len())));
+            }
+            Ok(Ids::Sequence(sequence))
+        }
+        Some(RowIdSource::Column) => {
+            let Some((file, Some(column))) = file_with(fragment, ROW_ID_FIELD)? else {
+                return Err(Error::corrupt(&object, "its stable row ids are in a column that no file has"));
+            };
+            let file = open_file(context, file).await?;
+            let mut scan = file.scan(column, &DataType::UInt64, false, 0..physical_rows);
+            let mut ids: Vec<u64> = Vec::new();
+            while let Some(values) = scan.next().await? {
+                ids.extend_from_slice(values.as_primitive::<UInt64Type>().values());
+            }
+            Ok(Ids::Column(ids))
+        }
+        None => Err(Error::corrupt(&object, "has no stable row ids, on a table that has them")),
+    }
+}
