@@ -2,8 +2,8 @@
 import { setPlatform } from "./platform.js";
 import type { WorkerPort, WorkerSource } from "./platform.js";
 
-/** @internal A `Worker` of the platform as a pool sees it. */
-export function portOf(worker: Worker): WorkerPort {
+/** A `Worker` as a pool sees it. */
+function portOf(worker: Worker): WorkerPort {
   return {
     post: (message, transfer) => worker.postMessage(message, transfer ?? []),
     onMessage: (listener) => worker.addEventListener("message", (event) => listener((event as MessageEvent<unknown>).data)),

@@ -1,1 +1,11 @@
-//! (being built)
+//! The only part that knows JavaScript. It is thin: it turns arguments into ours, starts a task, and turns the outcome back.
+//!
+//! Every asynchronous export answers a task number at once; its outcome arrives through the host's `settle` (see `task`).
+//! Tables are numbers too, so that a handle JavaScript forgot, or kept after a crash, can do no harm.
+
+mod build;
+mod convert;
+mod host;
+mod store;
+mod table;
+mod task;
