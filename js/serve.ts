@@ -147,7 +147,7 @@ function object(at: ObjectRoot, guard: Guard, segments: string[], folder: boolea
     case "HEAD":
       return getObject(at, segments, folder, req, res);
     case "PROPFIND":
-      return listFolder(at, segments, req, res);
+      return listFolder(at, segments, folder, req, res);
     case "PUT":
       if (at.writable) return putObject(at, segments, folder, req, res);
       break;

@@ -63,11 +63,12 @@ function propstat(prefix: string, { segments, stats }: Listed): string {
 }
 
 /** PROPFIND: the folder and what is directly in it. Links out of the root and uploads in progress are not there. */
-export async function listFolder(at: ObjectRoot, segments: Segments, req: IncomingMessage, res: ServerResponse): Promise<void> {
+export async function listFolder(at: ObjectRoot, segments: Segments, folder: boolean, req: IncomingMessage, res: ServerResponse): Promise<void> {
   const depth = req.headers.depth ?? "infinity";
   if (depth !== "0" && depth !== "1") throw new Refusal(403, "only Depth: 0 and Depth: 1 are answered");
   const target = await resolveExisting(at.root, segments);
   const own = await stat(target, { bigint: true }).catch((error: unknown) => { throw fileRefusal(error); });
+  if (folder && !own.isDirectory()) throw new Refusal(404, "no such folder");
   const found: Listed[] = [{ segments, stats: own }];
   if (depth === "1" && own.isDirectory()) {
     for (const name of (await readdir(target)).sort()) {

@@ -121,7 +121,7 @@ test("only loopback names are answered", async (t) => {
   for (const host of [`127.0.0.1:${port}`, `localhost:${port}`, `[::1]:${port}`, "localhost", "LOCALHOST.", "tables.localhost:1"]) {
     assert.equal((await raw(port, "/tables/x", { headers: { Host: host } })).status, 200, host);
   }
-  for (const host of ["example.org", `example.org:${port}`, "127.0.0.1.example.org", "localhost.example.org", "1270.0.0.1", "", "a b", "127.0.0.1@example.org"]) {
+  for (const host of ["example.org", `example.org:${port}`, "127.0.0.1.example.org", "localhost.example.org", "1270.0.0.1", "a b", "127.0.0.1@example.org"]) {
     assert.equal((await raw(port, "/tables/x", { headers: { Host: host } })).status, 421, JSON.stringify(host));
   }
   const named = await serve({ root: scratch(t), host: "0.0.0.0" });
