@@ -86,7 +86,7 @@ async fn send(request: HttpRequest) -> Result<HttpResponse, HttpError> {
     if parts.method != Method::GET || range.is_none() {
         set("cache", &JsValue::from_str("no-store")).ok();
     }
-    set("headers", &js_headers(&parts.headers).map_err(connect)?).map_err(connect)?;
+    set("headers", js_headers(&parts.headers).map_err(connect)?.as_ref()).map_err(connect)?;
     let has_body = parts.method == Method::PUT || parts.method == Method::POST || body.content_length() > 0;
     if has_body {
         set("body", &js_body(body).await?).map_err(connect)?;
