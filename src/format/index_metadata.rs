@@ -194,3 +194,60 @@ pub fn encode_index_section(entries: &[IndexMetadata]) -> Vec<u8> {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::transaction::tests_support::entry;
+
+    fn parse(raw: Vec<u8>) -> Result<IndexMetadata> {
+        IndexMetadata::parse("m", &raw.into())
+    }
+
+    #[test]
+    fn zero_optionals_are_written() {
+        let bytes = IndexMetadata { base_id: Some(0), ..entry("i") }.encode();
+        let fields = wire::split("m", &bytes).unwrap();
+        for number in [7, 9] {
+            assert!(fields.iter().any(|f| f.number == number && f.value.as_ref() == [0]), "field {number}");
+        }
+        assert_eq!(parse(bytes.to_vec()).unwrap().base_id, Some(0));
+    }
+
+    #[test]
+    fn unknown_and_empty_coverage_differ() {
+        let unknown = IndexMetadata { fragment_bitmap: None, ..entry("i") };
+        let empty = IndexMetadata { fragment_bitmap: Some(RoaringBitmap::new()), ..entry("i") };
+        assert_eq!(parse(unknown.encode().to_vec()).unwrap().fragment_bitmap, None);
+        assert_eq!(parse(empty.encode().to_vec()).unwrap().fragment_bitmap, Some(RoaringBitmap::new()));
+    }
+
+    #[test]
+    fn a_new_bitmap_keeps_unknown_fields() {
+        let mut raw = entry("i").encode().to_vec();
+        wire::put_len_field(&mut raw, 77, b"later");
+        let read = parse(raw).unwrap();
+        let changed = read.with_bitmap(Some([9].into())).unwrap();
+        let again = parse(changed.encode().to_vec()).unwrap();
+        assert_eq!(again.fragment_bitmap, Some([9].into()));
+        assert!(wire::split("m", &again.raw).unwrap().iter().any(|f| f.number == 77 && f.value == "later"));
+        assert_eq!(parse(read.with_bitmap(None).unwrap().encode().to_vec()).unwrap().fragment_bitmap, None);
+        let error = read.check_touch().unwrap_err();
+        assert!(error.message().contains("unknown field 77"), "{error}");
+        entry("i").check_touch().unwrap();
+    }
+
+    #[test]
+    fn strictness() {
+        let broken = |edit: &dyn Fn(&mut proto::IndexMetadata)| {
+            let mut message = proto::IndexMetadata::decode(entry("i").encode()).unwrap();
+            edit(&mut message);
+            parse(message.encode_to_vec()).unwrap_err().message().to_owned()
+        };
+        assert!(broken(&|m| m.uuid = None).contains("0 bytes, not 16"));
+        assert!(broken(&|m| m.fragment_bitmap = Bytes::from_static(b"xx")).contains("bitmap"));
+        assert!(broken(&|m| m.covering_fields = vec![0]).contains("covering"));
+        assert!(broken(&|m| m.covering_fields = vec![5]).contains("covering"));
+        assert!(broken(&|m| m.created_at = Some(u64::MAX)).contains("no representable date"));
+    }
+}

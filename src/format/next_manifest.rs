@@ -121,3 +121,127 @@ fn timestamp(ms: i64) -> Vec<u8> {
     put_varint_field(&mut out, 2, (ms.rem_euclid(1000) * 1_000_000) as u64);
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::manifest::{ManifestFooter, SectionPositions};
+    use crate::format::transaction::tests_support::entry;
+    use uuid::Uuid;
+
+    /// The golden sample of table-format §3.1: version 1 of an empty table.
+    const EMPTY_TABLE: &str = "62000000122434393066343432372d323030342d343439392d623562332d376263363132373833343264b20639121a1202696420\
+        ffffffffffffffffff012a05696e743634300138\
+        01121b12046e616d65180120ffffffffffffffffff012a046e756c6c3001970000000a1a1202696420ffffffffffffffffff012a\
+        05696e743634300138010a1b12046e616d65180120ffffffffffffffffff012a046e756c6c300118013a0c088c8eb3d806109ded98de01622a302d343930\
+        66343432372d323030342d343439392d623562332d3762633631323738333432642e74786e6a0f0a056c616e6365120631342e302e327a0c0a056c616e63\
+        651203322e32b801006600000000000000000002004c414e43";
+
+    fn golden() -> Bytes {
+        let bytes = EMPTY_TABLE.as_bytes().chunks(2);
+        bytes.map(|c| u8::from_str_radix(std::str::from_utf8(c).unwrap(), 16).unwrap()).collect::<Vec<_>>().into()
+    }
+
+    #[test]
+    fn reads_the_golden_sample() {
+        let file = ManifestFile::parse("m", &golden()).unwrap();
+        let m = &file.manifest;
+        assert_eq!((m.version, m.reader_flags, m.writer_flags, m.max_fragment_id), (1, 0, 0, None));
+        let fields: Vec<_> =
+            m.schema.fields.iter().map(|f| (f.id, f.name.as_str(), f.logical_type.as_str(), f.nullable)).collect();
+        assert_eq!(fields, [(0, "id", "int64", true), (1, "name", "null", true)]);
+        assert_eq!(m.data_storage_version, "2.2");
+        assert_eq!(m.writer_version, Some(("lance".into(), "14.0.2".into())));
+        let transaction = file.transaction("m").unwrap().unwrap();
+        assert_eq!(transaction.operation.name(), "Overwrite");
+        assert_eq!(Some(transaction.file_name()), m.transaction_file);
+        assert!(file.indices.is_empty());
+    }
+
+    fn next(base: &ManifestFile, indices: Vec<IndexMetadata>, txn_file: &str) -> Bytes {
+        let transaction = Transaction::create_index(base.manifest.version, Uuid::from_u128(5), indices.clone(), vec![]);
+        let next = NextManifest { base, indices, transaction: &transaction, transaction_file: txn_file.into(), now_ms: -1_500 };
+        next.encode().unwrap()
+    }
+
+    #[test]
+    fn unknown_fields_stay_and_flags_follow() {
+        let mut base = ManifestFile::parse("m", &golden()).unwrap();
+        let mut raw = base.manifest.raw.to_vec();
+        put_len_field(&mut raw, 4000, b"of a newer Lance");
+        put_varint_field(&mut raw, 10, 1 << 5 | 1 << 3);
+        put_varint_field(&mut raw, 11, 0);
+        base.manifest = crate::format::manifest::Manifest::parse("m", raw.into()).unwrap();
+
+        let covering = IndexMetadata { fields: vec![0, 1], covering_fields: vec![1], ..entry("i") };
+        let file = next(&base, vec![entry("j"), covering], "1-x.txn");
+        let read = ManifestFile::parse("n", &file).unwrap();
+        let m = &read.manifest;
+        let fields = wire::split("n", &m.raw).unwrap();
+        assert!(fields.iter().any(|f| f.number == 4000 && f.value == "of a newer Lance"));
+        assert_eq!((m.version, m.max_fragment_id, m.timestamp_ms), (2, Some(0), Some(-1_500)));
+        assert_eq!((m.reader_flags, m.writer_flags), (1 << 7, 1 << 7 | 1 << 3));
+        assert_eq!(m.transaction_file.as_deref(), Some("1-x.txn"));
+        assert_eq!(m.writer_version.as_ref().unwrap().0, "whetstone");
+        assert_eq!(read.indices.len(), 2);
+        assert_eq!(m.schema, base.manifest.schema);
+        // index_section = 0 is written, not dropped.
+        assert!(fields.iter().any(|f| f.number == 6 && f.value.as_ref() == [0]));
+
+        let bare = ManifestFile::parse("n", &next(&read, vec![], "")).unwrap();
+        assert_eq!((bare.manifest.reader_flags, bare.manifest.writer_flags), (0, 1 << 3));
+        assert_eq!((bare.indices.len(), &bare.manifest.transaction_file), (0, &None));
+        let fields = wire::split("n", &bare.manifest.raw).unwrap();
+        assert!(!fields.iter().any(|f| f.number == 6));
+        assert_eq!(fields.iter().filter(|f| f.number == 3).count(), 1);
+        assert_eq!(bare.transaction("n").unwrap().unwrap().operation.name(), "CreateIndex");
+    }
+
+    #[test]
+    fn kept_entries_are_written_byte_for_byte() {
+        let base = ManifestFile::parse("m", &golden()).unwrap();
+        let mut raw = entry("i").encode().to_vec();
+        put_len_field(&mut raw, 99, b"?");
+        let kept = IndexMetadata::parse("m", &raw.clone().into()).unwrap();
+        let carried = IndexMetadata { fragment_bitmap: Some([77].into()), ..kept };
+        let read = ManifestFile::parse("n", &next(&base, vec![carried], "")).unwrap();
+        assert_eq!(read.indices[0].raw, raw);
+    }
+
+    #[test]
+    fn in_ranges_as_in_one_piece() {
+        let base = ManifestFile::parse("m", &golden()).unwrap();
+        let file = next(&base, vec![entry("i")], "");
+        let size = file.len() as u64;
+        let footer = ManifestFooter::parse("n", &file[file.len() - 20..], size).unwrap();
+        let of = |r: std::ops::Range<u64>| file.slice(r.start as usize..r.end as usize);
+        let message = footer.manifest_message("n", &of(footer.manifest_range())).unwrap();
+        let positions = SectionPositions::parse("n", &message).unwrap();
+        let range = positions.index_range("n", &footer).unwrap().unwrap();
+        let section = crate::format::manifest::section("n", "index section", &of(range), 0).unwrap();
+        let parts = ManifestFile::parse_parts("n", message, Some(section), None).unwrap();
+        assert_eq!(parts.indices, ManifestFile::parse("n", &file).unwrap().indices);
+        assert_eq!(parts.inline_transaction, None);
+    }
+
+    #[test]
+    fn contradictions_name_the_object() {
+        let good = golden();
+        let with = |at: usize, bytes: &[u8]| {
+            let mut bad = good.to_vec();
+            bad[at..at + bytes.len()].copy_from_slice(bytes);
+            ManifestFile::parse("_versions/1.manifest", &bad.into()).unwrap_err().message().to_owned()
+        };
+        let end = good.len();
+        for (message, part) in [
+            (with(end - 1, b"X"), "LANC"),
+            (with(end - 16, &[0xff; 8]), "starts at"),
+            (with(end - 16, &[0x67]), "manifest message"),
+            (with(0x66, &[0x98]), "manifest message"),
+            (with(0x66, &[0x96]), "manifest message has 150 bytes where 151"),
+        ] {
+            assert!(message.starts_with("_versions/1.manifest: ") && message.contains(part), "{message}");
+        }
+        assert!(ManifestFile::parse("m", &Bytes::new()).is_err());
+    }
+}

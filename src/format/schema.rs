@@ -219,3 +219,54 @@ pub fn scalar_type(logical_type: &str) -> Result<DataType> {
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn field(id: i32, parent_id: i32, name: &str) -> proto::Field {
+        proto::Field { id, parent_id, name: name.into(), logical_type: "int64".into(), ..Default::default() }
+    }
+
+    fn schema(fields: Vec<proto::Field>) -> Result<Schema> {
+        Schema::from_proto("m", fields, HashMap::new())
+    }
+
+    #[test]
+    fn paths() {
+        let s = schema(vec![
+            field(0, -1, "a"),
+            field(1, 0, "B"),
+            field(2, -1, "A"),
+            field(3, 2, "b"),
+            field(4, -1, "x.y`z"),
+            field(5, -1, "Only"),
+        ])
+        .unwrap();
+        let id = |path: &str| s.resolve(path).map(|f| f.id);
+        assert_eq!(id("a").unwrap(), 0);
+        assert_eq!(id("A").unwrap(), 2);
+        assert_eq!(id("a.B").unwrap(), 1);
+        assert_eq!(id("`A`.b").unwrap(), 3);
+        assert_eq!(id("`x.y``z`").unwrap(), 4);
+        assert_eq!(id("oNLY").unwrap(), 5);
+        let ambiguous = id("a.b").unwrap_err();
+        assert_eq!(ambiguous.code(), ErrorCode::ColumnNotFound);
+        assert!(ambiguous.message().contains("a.B, A.b"), "{ambiguous}");
+        assert!(id("nope").unwrap_err().message().contains("`x.y``z`"));
+        for bad in ["", ".", "a.", "`a", "`a`b"] {
+            assert_eq!(id(bad).unwrap_err().code(), ErrorCode::InvalidArgument, "{bad}");
+        }
+        for f in &s.fields {
+            assert_eq!(id(&s.path_of(f.id).unwrap()).unwrap(), f.id);
+        }
+    }
+
+    #[test]
+    fn broken_trees() {
+        assert!(
+            schema(vec![field(1, 0, "child"), field(0, -1, "parent")]).unwrap_err().message().contains("before its parent 0")
+        );
+        assert!(schema(vec![field(1, -1, "a"), field(1, -1, "b")]).unwrap_err().message().contains("used twice"));
+    }
+}

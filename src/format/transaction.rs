@@ -231,3 +231,64 @@ fn parse_operation(object: &str, field: &wire::RawField) -> Result<Operation> {
         other => Operation::Unknown(other),
     })
 }
+
+#[cfg(test)]
+pub(crate) mod tests_support {
+    use super::*;
+
+    /// A bare entry of that name for tests.
+    pub(crate) fn entry(name: &str) -> IndexMetadata {
+        IndexMetadata {
+            uuid: Uuid::from_u128(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef),
+            fields: vec![0],
+            name: name.to_owned(),
+            dataset_version: 3,
+            fragment_bitmap: Some((0..5).collect()),
+            details: None,
+            index_version: Some(0),
+            created_at_ms: Some(1_796_002_086_189),
+            base_id: None,
+            files: vec![],
+            covering_fields: vec![],
+            metadata: BTreeMap::new(),
+            raw: Bytes::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn create_index_round_trips() {
+        let (new, removed) = (tests_support::entry("a"), tests_support::entry("b"));
+        let transaction = Transaction::create_index(7, Uuid::from_u128(1), vec![new.clone()], vec![removed]);
+        assert_eq!(transaction.file_name(), "7-00000000-0000-0000-0000-000000000001.txn");
+        let read = Transaction::parse("t", &transaction.encode()).unwrap();
+        assert_eq!((read.read_version, &read.uuid, read.encode()), (7, &transaction.uuid, transaction.encode()));
+        let Operation::CreateIndex { new: read_new, removed: read_removed } = &read.operation else { panic!("{read:?}") };
+        assert_eq!(read_new, &[IndexMetadata { raw: new.encode(), ..new }]);
+        assert_eq!(read_removed[0].name, "b");
+    }
+
+    #[test]
+    fn operations_by_number() {
+        let with = |number: u32, body: &[u8]| {
+            let mut raw = Vec::new();
+            wire::put_len_field(&mut raw, number, body);
+            Transaction::parse("t", &raw.into())
+        };
+        let names: Vec<_> = (100..116).map(|n| with(n, &[]).unwrap().operation.name()).collect();
+        assert_eq!(names[0], "Append");
+        assert_eq!(names[15], "DataOverlay");
+        assert!(!names.contains(&"Unknown"));
+        assert_eq!(with(163, &[1, 2, 3]).unwrap().operation, Operation::Unknown(163));
+        assert!(with(99, &[]).unwrap_err().message().contains("no operation"));
+        // fields_modified, packed and unpacked.
+        for body in [&[0x22u8, 2, 4, 5][..], &[0x20, 4, 0x20, 5]] {
+            let Operation::Update(update) = with(108, body).unwrap().operation else { panic!() };
+            assert_eq!(update.fields_modified, [4, 5]);
+        }
+    }
+}
