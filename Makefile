@@ -22,6 +22,7 @@ check: ## Format, lints, unit and fixture tests, TypeScript types (5 minutes at 
 	cargo clippy --all-targets --locked -- -D warnings
 	@scripts/setup.sh wasm node
 	@scripts/clippy-wasm.sh
+	@scripts/build-js.sh package
 	cargo test --locked
 	npm run --silent check:types
 
