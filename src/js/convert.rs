@@ -35,7 +35,8 @@ pub(super) fn error_to_js(error: &Error) -> JsValue {
     });
     to_js(&document).unwrap_or_else(|_| {
         // Only a number in the detail can be the trouble.
-        let plain = json!({ "code": error.code().as_str(), "message": error.message(), "detail": {}, "changed": error.changed() });
+        let plain =
+            json!({ "code": error.code().as_str(), "message": error.message(), "detail": {}, "changed": error.changed() });
         to_js(&plain).unwrap_or(JsValue::NULL)
     })
 }

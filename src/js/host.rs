@@ -122,7 +122,8 @@ impl HostIo for Callbacks {
             let answer = self.call("list", &Array::of1(&JsValue::from_str(dir))).await.map_err(|e| fault("LIST", &e))?;
             let listed: Array = answer.dyn_into().map_err(|_| wrong("LIST", "the host's list gave no array"))?;
             let entry = |value: JsValue| -> Result<HostEntry, Fault> {
-                let name = get(&value, "name").as_string().ok_or_else(|| wrong("LIST", "an entry of the host's list has no name"))?;
+                let name =
+                    get(&value, "name").as_string().ok_or_else(|| wrong("LIST", "an entry of the host's list has no name"))?;
                 let size = number(&value, "size");
                 let bytes = size.map(|s| whole(s).ok_or_else(|| wrong("LIST", "a size is no whole number"))).transpose()?;
                 Ok(HostEntry { name, is_dir: size.is_none(), size: bytes.unwrap_or(0), modified_ms: modified(&value) })
@@ -156,9 +157,7 @@ impl CredentialProvider for Callbacks {
 
     async fn get_credential(&self) -> object_store::Result<Arc<AwsCredential>> {
         SendWrapper::new(async move {
-            let failed = |what: String| {
-                object_store::Error::from(Fault::new(FaultKind::Status(401), "credentials()", what))
-            };
+            let failed = |what: String| object_store::Error::from(Fault::new(FaultKind::Status(401), "credentials()", what));
             let keys = self.call("credentials", &Array::new()).await.map_err(|e| failed(text_of(&e)))?;
             let text = |name: &str| get(&keys, name).as_string().filter(|t| !t.is_empty());
             let (Some(key_id), Some(secret_key)) = (text("accessKeyId"), text("secretAccessKey")) else {

@@ -93,8 +93,12 @@ pub fn set_host(host: JsValue) -> Result<(), JsValue> {
         let value = Reflect::get(&host, &JsValue::from_str(name))?;
         value.dyn_into().map_err(|_| error_to_js(&Error::invalid(format!("the host has no function {name}"))))
     };
-    let taken =
-        Host { schedule: function("schedule")?, settle: function("settle")?, panicked: function("panicked")?, this: host.clone() };
+    let taken = Host {
+        schedule: function("schedule")?,
+        settle: function("settle")?,
+        panicked: function("panicked")?,
+        this: host.clone(),
+    };
     HOST.set(Some(taken));
     std::panic::set_hook(Box::new(|info| {
         let message = info.to_string();

@@ -6,10 +6,12 @@
 
 pub mod base;
 pub mod commit;
+pub mod describe;
 mod handle;
 mod latest;
 mod reading;
 pub mod refs;
 pub mod scan;
+pub mod show;
 
 pub use handle::{At, Table, VersionInfo, mapped_indices};

@@ -1,0 +1,250 @@
+//! The documents `show` and `fragments` of the public interface.
+
+use std::collections::BTreeMap;
+
+use roaring::RoaringBitmap;
+use serde::{Deserialize, Serialize};
+
+use super::describe::{DisplayName, IndexInfo, indexes};
+use super::handle::Table;
+use crate::error::{Error, ErrorCode, Result};
+use crate::format::fragment::{DataFile, Fragment};
+use crate::format::manifest::Manifest;
+use crate::store::RequestCounts;
+
+/// Largest integer that JSON numbers carry exactly.
+const EXACT: u64 = 1 << 53;
+
+/// Something to know or to do about a table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Advice {
+    /// Short stable name of the rule.
+    pub rule: String,
+    /// `info`, `warning` or `error`.
+    pub severity: String,
+    /// One sentence with what it fired on.
+    pub evidence: String,
+    /// A command line and a call that act on it; null when there is nothing to do but know.
+    pub action: Option<Action>,
+}
+
+/// What to do about an [`Advice`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Action {
+    /// Command line.
+    pub command: String,
+    /// JavaScript call.
+    pub js: String,
+}
+
+/// Sums over the fragments; null where some fragment does not record the number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FragmentTotals {
+    /// Number of fragments.
+    pub count: u64,
+    /// Rows including deleted ones.
+    pub rows: Option<u64>,
+    /// Deleted rows.
+    pub deleted: Option<u64>,
+    /// Bytes of all data files.
+    pub bytes: Option<u64>,
+}
+
+/// The document `show`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Show {
+    /// Address without credentials.
+    pub uri: String,
+    /// Version.
+    pub version: u64,
+    /// Branch; null = main.
+    pub branch: Option<String>,
+    /// Live rows; null when some fragment does not record its counts.
+    pub rows: Option<u64>,
+    /// Format of the data files.
+    pub data_storage_version: String,
+    /// Stable row ids are on.
+    pub has_stable_row_ids: bool,
+    /// Features readers must know.
+    pub reader_feature_flags: u64,
+    /// Features writers must know.
+    pub writer_feature_flags: u64,
+    /// Sums over the fragments.
+    pub fragments: FragmentTotals,
+    /// Indexes by name.
+    pub indices: Vec<IndexInfo>,
+    /// What to know.
+    pub warnings: Vec<Advice>,
+    /// Requests since the target was opened.
+    pub requests: RequestCounts,
+}
+
+/// A data file in the document `fragments`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataFileInfo {
+    /// Path below `data/`.
+    pub path: String,
+    /// Field ids; negative ones are reserved.
+    pub fields: Vec<i32>,
+    /// Column of each field; -1 = none.
+    pub column_indices: Vec<i32>,
+    /// Lance file version.
+    pub file_version: String,
+    /// Size in bytes; null when not recorded.
+    pub size: Option<u64>,
+    /// Base path; absent = the table's own root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_id: Option<u32>,
+}
+
+/// A fragment in the document `fragments`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FragmentInfo {
+    /// Fragment id.
+    pub id: u32,
+    /// Rows including deleted ones; null when not recorded, which is not zero.
+    pub physical_rows: Option<u64>,
+    /// Deleted rows; null when not recorded.
+    pub num_deletions: Option<u64>,
+    /// Live rows; null when not recorded.
+    pub rows: Option<u64>,
+    /// Path of the deletion vector; null = nothing deleted.
+    pub deletion_file: Option<String>,
+    /// Data files.
+    pub data_files: Vec<DataFileInfo>,
+    /// Per index the segments that cover it; null on tables with a tagged history.
+    pub covered_by: Option<BTreeMap<String, Vec<String>>>,
+}
+
+/// Deleted rows; `None` = not recorded.
+fn deleted(fragment: &Fragment) -> Option<u64> {
+    match &fragment.deletion_file {
+        None => Some(0),
+        Some(file) => file.num_deleted_rows,
+    }
+}
+
+fn sum(values: impl Iterator<Item = Option<u64>>) -> Option<u64> {
+    let mut total = 0u64;
+    for value in values {
+        total = total.checked_add(value?)?;
+    }
+    Some(total)
+}
+
+/// Sums over all fragments.
+fn totals(manifest: &Manifest) -> FragmentTotals {
+    let fragments = &manifest.fragments;
+    FragmentTotals {
+        count: fragments.len() as u64,
+        rows: sum(fragments.iter().map(|f| f.physical_rows)),
+        deleted: sum(fragments.iter().map(deleted)),
+        bytes: sum(fragments.iter().flat_map(|f| f.files.iter().map(|file| file.size))),
+    }
+}
+
+/// The document `show`. Sends no request beyond those that opened the table (but one for a reuse history kept in a file).
+pub async fn show(table: &Table, display: DisplayName) -> Result<Show> {
+    let manifest = &table.manifest().manifest;
+    let indices = indexes(table, display).await?;
+    let warnings = warnings(table, &indices);
+    let shown = Show {
+        uri: table.store().uri(),
+        version: manifest.version,
+        branch: manifest.branch.clone(),
+        rows: manifest.live_rows(),
+        data_storage_version: manifest.data_storage_version.clone(),
+        has_stable_row_ids: manifest.has_stable_row_ids(),
+        reader_feature_flags: manifest.reader_flags,
+        writer_feature_flags: manifest.writer_flags,
+        fragments: totals(manifest),
+        indices,
+        warnings,
+        requests: table.store().requests(),
+    };
+    exact("version", Some(shown.version))?;
+    exact("rows", shown.rows)?;
+    exact("bytes", shown.fragments.bytes)?;
+    exact("reader_feature_flags", Some(shown.reader_feature_flags))?;
+    exact("writer_feature_flags", Some(shown.writer_feature_flags))?;
+    Ok(shown)
+}
+
+/// Numbers that JSON would round are refused, never rounded.
+fn exact(name: &str, value: Option<u64>) -> Result<()> {
+    match value {
+        Some(value) if value > EXACT => {
+            Err(Error::new(ErrorCode::NumberTooLarge, format!("{name} is {value}, more than JSON numbers carry exactly")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn advice(rule: &str, severity: &str, evidence: String, action: Option<Action>) -> Advice {
+    Advice { rule: rule.to_owned(), severity: severity.to_owned(), evidence, action }
+}
+
+fn warnings(table: &Table, indices: &[IndexInfo]) -> Vec<Advice> {
+    let mut all = Vec::new();
+    if table.has_tagged_history() {
+        let evidence = "HISTORY_UNSUPPORTED: the table keeps a tagged fragment reuse history, from which this build does not \
+                        derive what indexes cover; their coverage is shown as unknown";
+        all.push(advice("tagged_history", "warning", evidence.to_owned(), None));
+    }
+    for index in indices {
+        let unknown = index.segments.iter().filter(|s| s.fragment_ids.is_none()).count();
+        if unknown > 0 {
+            let evidence = format!("{}: {unknown} segments record no coverage; covered is a lower bound", index.name);
+            all.push(advice("unknown_coverage", "warning", evidence, Some(refresh(table, &index.name))));
+        }
+        let Some(missing) = index.unindexed_fragments.as_ref().filter(|missing| !missing.is_empty()) else { continue };
+        let rows = index.num_rows_unindexed.map(|rows| format!(" ({rows} rows)")).unwrap_or_default();
+        let evidence = format!("{}: {} fragments{rows} are not indexed", index.name, missing.len());
+        all.push(advice("unindexed_fragments", "info", evidence, Some(refresh(table, &index.name))));
+    }
+    let uncounted = table.manifest().manifest.fragments.iter().filter(|f| f.live_rows().is_none()).count();
+    if uncounted > 0 {
+        let evidence = format!("{uncounted} fragments do not record how many rows they have; sums over them are unknown");
+        all.push(advice("unknown_rows", "info", evidence, None));
+    }
+    all
+}
+
+fn refresh(table: &Table, index: &str) -> Action {
+    let uri = table.store().uri();
+    Action { command: format!("whetstone refresh {uri:?} {index:?}"), js: format!("table.refresh({index:?})") }
+}
+
+fn file_info(file: &DataFile) -> DataFileInfo {
+    DataFileInfo {
+        path: file.path.clone(),
+        fields: file.fields.clone(),
+        column_indices: file.column_indices.clone(),
+        file_version: format!("{}.{}", file.major, file.minor),
+        size: file.size,
+        base_id: file.base_id,
+    }
+}
+
+/// The document `fragments`: those with the ids in `only`, or all, ascending.
+pub async fn fragments(table: &Table, only: Option<&RoaringBitmap>) -> Result<Vec<FragmentInfo>> {
+    let tagged = table.has_tagged_history();
+    let segments: Vec<_> = table.indices().await?.iter().filter(|entry| !entry.is_system()).collect();
+    let chosen = table.manifest().manifest.fragments.iter().filter(|f| only.is_none_or(|only| only.contains(f.id)));
+    let info = |fragment: &Fragment| {
+        let mut covered_by: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for entry in segments.iter().filter(|e| e.fragment_bitmap.as_ref().is_some_and(|b| b.contains(fragment.id))) {
+            covered_by.entry(entry.name.clone()).or_default().push(entry.uuid.to_string());
+        }
+        FragmentInfo {
+            id: fragment.id,
+            physical_rows: fragment.physical_rows,
+            num_deletions: deleted(fragment),
+            rows: fragment.live_rows(),
+            deletion_file: fragment.deletion_file.as_ref().map(|file| file.path(fragment.id)),
+            data_files: fragment.files.iter().map(file_info).collect(),
+            covered_by: (!tagged).then_some(covered_by),
+        }
+    };
+    Ok(chosen.map(info).collect())
+}
