@@ -109,6 +109,14 @@ export function tableName(uri: string): string {
   }
 }
 
+/** Characters that show nothing, or that turn the text around them. */
+const INVISIBLE = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+
+/** A name from a table, with invisible characters spelled out: it cannot pretend to be another, nor turn the page's own words. */
+export function name(text: string): string {
+  return text.replace(INVISIBLE, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
 /** One argument of a POSIX shell command line. */
 export function shellWord(text: string): string {
   return /^[A-Za-z0-9_./:@%+=-]+$/.test(text) && text !== '' ? text : `'${text.replaceAll("'", "'\\''")}'`;

@@ -1,7 +1,7 @@
 // What lies under the pointer, in words.
 
 import type { JSX } from "preact";
-import { bytes, count, plural, shortUuid } from "../lib/format.js";
+import { bytes, count, name, plural, shortUuid } from "../lib/format.js";
 import { UNKNOWN } from "./model.js";
 import type { Layout } from "./model.js";
 
@@ -15,11 +15,11 @@ export function HoverCard({ layout, i, lane, x, y, width }: { layout: Layout; i:
   return (
     <div class="hover-card" role="presentation" style={{ left: right ? "auto" : `${x + 14}px`, right: right ? `${width - x + 14}px` : "auto", top: `${y + 14}px` }}>
       <b>fragment {ids[i]}</b>
-      <span>{plural(known(physical[i]) ?? 0, "row")}{known(physical[i]) === null ? " (not recorded)" : ""}, {count(known(deleted[i]))} deleted</span>
+      <span>{known(physical[i]) === null ? "rows not recorded" : plural(physical[i]!, "row")}, {count(known(deleted[i]))} deleted</span>
       <span>{bytes(known(size[i]))}</span>
       {found && (
         <span class="hover-segment">
-          {segment ? `${found.index.name}: segment ${shortUuid(segment.uuid)}, ${plural(segment.fragments, "fragment")}` : `${found.index.name}: ${cover === UNKNOWN ? "coverage unknown" : "not indexed, scanned by every query"}`}
+          {segment ? `${name(found.index.name)}: segment ${shortUuid(segment.uuid)}, ${plural(segment.fragments, "fragment")}` : `${name(found.index.name)}: ${cover === UNKNOWN ? "coverage unknown" : "not indexed, scanned by every query"}`}
         </span>
       )}
     </div>

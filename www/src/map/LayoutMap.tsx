@@ -5,6 +5,7 @@ import { zoom, zoomIdentity } from "d3-zoom";
 import type { D3ZoomEvent, ZoomBehavior } from "d3-zoom";
 import type { JSX } from "preact";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { name } from "../lib/format.js";
 import type { Selection } from "../lib/url.js";
 import { fragmentAt, makeAxis, positionOf, toAxis, visible, zoomWindow, clampWindow } from "./axis.js";
 import type { Viewport, Widths } from "./axis.js";
@@ -261,7 +262,7 @@ export function LayoutMap(props: LayoutMapProps): JSX.Element {
         {boxes.map((box) => (
           <div key={`${box.kind}${box.lane}`} class={`map-label map-label-${box.kind}${marks.lane === box.lane && box.kind === "index" ? " is-marked" : ""}`} style={{ top: `${box.y}px`, height: `${box.height}px` }}>
             {box.kind === "index"
-              ? <button type="button" tabIndex={-1} title={layout.lanes[box.lane]?.index.name} onClick={() => onSelect({ kind: "index", name: layout.lanes[box.lane]!.index.name })}><span>{layout.lanes[box.lane]?.index.name}</span></button>
+              ? <button type="button" tabIndex={-1} title={layout.lanes[box.lane]?.index.name} onClick={() => onSelect({ kind: "index", name: layout.lanes[box.lane]!.index.name })}><span>{name(layout.lanes[box.lane]!.index.name)}</span></button>
               : <span title={LABEL_TITLES[box.kind]}>{LABELS[box.kind]}</span>}
           </div>
         ))}

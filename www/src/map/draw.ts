@@ -318,7 +318,7 @@ export function niceStep(least: number): number {
   }
 }
 
-function drawGhost(c: CanvasRenderingContext2D, { layout, axis, view, boxes: lanes }: Scene, ghost: GhostRun, theme: MapTheme): void {
+export function drawGhost(c: CanvasRenderingContext2D, { layout, axis, view, boxes: lanes }: Omit<Scene, "marks">, ghost: GhostRun, theme: MapTheme): void {
   const lane = layout.lanes.findIndex((l) => l.index.name === ghost.index);
   const box = lanes.find((b) => b.kind === "index" && b.lane === lane);
   if (!box) return;

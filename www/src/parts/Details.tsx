@@ -1,7 +1,7 @@
 // What is selected, with values to copy.
 
 import type { ComponentChildren, JSX } from "preact";
-import { bytes, count, moment, percent, plural, ranges, shortUuid } from "../lib/format.js";
+import { bytes, count, moment, name, percent, plural, ranges, shortUuid } from "../lib/format.js";
 import type { Selection } from "../lib/url.js";
 import { positionOf } from "../map/axis.js";
 import { coveringSet } from "../map/model.js";
@@ -30,15 +30,15 @@ function Chosen({ layout, selection, onSelect }: { layout: Layout; selection: Se
     return <SegmentDetails lane={lane} segment={segment} />;
   }
   const lane = layout.lanes.find((l) => l.index.name === selection.name);
-  return lane ? <IndexDetails lane={lane} /> : <p class="quiet">There is no index “{selection.name}” in this version.</p>;
+  return lane ? <IndexDetails lane={lane} /> : <p class="quiet">There is no index “{name(selection.name)}” in this version.</p>;
 }
 
 function Facts({ title, children }: { title: ComponentChildren; children: ComponentChildren }): JSX.Element {
   return <div class="facts"><h3>{title}</h3><dl>{children}</dl></div>;
 }
 
-function Fact({ name, children, wide }: { name: string; children: ComponentChildren; wide?: boolean }): JSX.Element {
-  return <div class={wide ? "wide" : ""}><dt>{name}</dt><dd>{children}</dd></div>;
+function Fact({ label, children, wide }: { label: string; children: ComponentChildren; wide?: boolean }): JSX.Element {
+  return <div class={wide ? "wide" : ""}><dt>{label}</dt><dd>{children}</dd></div>;
 }
 
 function FragmentDetails({ layout, id, onSelect }: { layout: Layout; id: number; onSelect: (s: Selection | null) => void }): JSX.Element {
@@ -50,15 +50,15 @@ function FragmentDetails({ layout, id, onSelect }: { layout: Layout; id: number;
   const d = known(deleted[i]);
   return (
     <Facts title={<>Fragment <Copyable value={String(id)} label="the fragment id" /></>}>
-      <Fact name="live rows">{p === null || d === null ? "unknown" : count(p - d)}</Fact>
-      <Fact name="deleted">{count(d)}{p && d ? ` (${percent(Math.floor((d / p) * 10000) / 100)})` : ""}</Fact>
-      <Fact name="files">{count(files[i])}</Fact>
-      <Fact name="size">{bytes(known(size[i]))}</Fact>
-      <Fact name="covered by" wide>
+      <Fact label="live rows">{p === null || d === null ? "unknown" : count(p - d)}</Fact>
+      <Fact label="deleted">{count(d)}{p && d ? ` (${percent(Math.floor((d / p) * 10000) / 100)})` : ""}</Fact>
+      <Fact label="files">{count(files[i])}</Fact>
+      <Fact label="size">{bytes(known(size[i]))}</Fact>
+      <Fact label="covered by" wide>
         <ul class="cover-list">
           {coveringSet(layout, i).map(({ index, segment, unknown }) => (
             <li key={index}>
-              <span class="cover-index">{index}</span>
+              <span class="cover-index">{name(index)}</span>
               {segment
                 ? <button type="button" class="link" onClick={() => onSelect({ kind: "segment", uuid: segment.uuid.toLowerCase() })}><Swatch slot={segment.colour} /> {shortUuid(segment.uuid)}</button>
                 : <span class="quiet"><span class={`swatch ${unknown ? "swatch-unknown" : "swatch-hatch"}`} aria-hidden="true" /> {unknown ? "unknown" : "not indexed"}</span>}
@@ -86,16 +86,16 @@ function PairDetails({ layout, a, b }: { layout: Layout; a: number; b: number })
     }
   }
   const together = differs.length === 0 && barrier < 0;
-  const name = (at: number) => set(at).map(({ segment, unknown }) => (segment ? shortUuid(segment.uuid) : unknown ? "unknown" : "none")).join(", ");
+  const setText = (at: number) => set(at).map(({ segment, unknown }) => (segment ? shortUuid(segment.uuid) : unknown ? "unknown" : "none")).join(", ");
   return (
     <div class="facts">
       <h3>{together ? `Fragments ${a} and ${b} may be merged` : `Why won’t fragments ${a} and ${b} be merged?`}</h3>
-      {together && <p>All fragments from {a} to {b} lie in the same segments ({name(i) || "no index"}), so a compaction may put them into one file if they are small enough.</p>}
+      {together && <p>All fragments from {a} to {b} lie in the same segments ({setText(i) || "no index"}), so a compaction may put them into one file if they are small enough.</p>}
       {differs.length > 0 && (
-        <p>Fragment {a} lies in {"{"}{name(i)}{"}"}, fragment {b} in {"{"}{name(j)}{"}"}. They differ in {differs.map((d) => d.index).join(", ")}: a compaction only merges neighbours that the same set of segments covers.</p>
+        <p>Fragment {a} lies in {"{"}{setText(i)}{"}"}, fragment {b} in {"{"}{setText(j)}{"}"}. They differ in {differs.map((d) => name(d.index)).join(", ")}: a compaction only merges neighbours that the same set of segments covers.</p>
       )}
       {differs.length === 0 && barrier >= 0 && (
-        <p>Both lie in the same segments, but fragment {layout.columns.ids[barrier]} between them does not: {"{"}{name(barrier)}{"}"} instead of {"{"}{name(i)}{"}"}. A compaction merges neighbours only.</p>
+        <p>Both lie in the same segments, but fragment {layout.columns.ids[barrier]} between them does not: {"{"}{setText(barrier)}{"}"} instead of {"{"}{setText(i)}{"}"}. A compaction merges neighbours only.</p>
       )}
     </div>
   );
@@ -105,20 +105,20 @@ function SegmentDetails({ lane, segment }: { lane: Lane; segment: LaneSegment })
   const { info } = segment;
   return (
     <Facts title={<><Swatch slot={segment.colour} unknown={segment.unknown} /> Segment <Copyable value={info.uuid} label="the segment's uuid">{info.uuid}</Copyable></>}>
-      <Fact name="index">{lane.index.name}</Fact>
-      <Fact name="method">{lane.index.type}</Fact>
-      <Fact name="live rows">{segment.unknown ? "unknown" : count(segment.rows)}</Fact>
-      <Fact name="size">{bytes(info.size_bytes)}</Fact>
-      <Fact name="built at">version {count(info.dataset_version)}</Fact>
-      <Fact name="created">{moment(info.created_at)}</Fact>
-      <Fact name="format">{info.index_version === null ? "unknown" : count(info.index_version)}</Fact>
-      <Fact name="fragments" wide>
+      <Fact label="index">{name(lane.index.name)}</Fact>
+      <Fact label="method">{lane.index.type}</Fact>
+      <Fact label="live rows">{segment.unknown ? "unknown" : count(segment.rows)}</Fact>
+      <Fact label="size">{bytes(info.size_bytes)}</Fact>
+      <Fact label="built at">version {count(info.dataset_version)}</Fact>
+      <Fact label="created">{moment(info.created_at)}</Fact>
+      <Fact label="format">{info.index_version === null ? "unknown" : count(info.index_version)}</Fact>
+      <Fact label="fragments" wide>
         {info.effective_fragment_ids === null ? "not recorded: nobody can tell without opening the segment" : (
           <Copyable value={info.effective_fragment_ids.join(" ")} label="the fragment ids">{plural(segment.fragments, "fragment")}: {ranges(info.effective_fragment_ids, 12)}</Copyable>
         )}
       </Fact>
-      {(info.retired_fragment_ids?.length ?? 0) > 0 && <Fact name="retired" wide>{ranges(info.retired_fragment_ids ?? [], 12)}</Fact>}
-      {info.status_reason && <Fact name="status" wide>{info.status}: {info.status_reason}</Fact>}
+      {(info.retired_fragment_ids?.length ?? 0) > 0 && <Fact label="retired" wide>{ranges(info.retired_fragment_ids ?? [], 12)}</Fact>}
+      {info.status_reason && <Fact label="status" wide>{info.status}: {info.status_reason}</Fact>}
     </Facts>
   );
 }
@@ -126,15 +126,15 @@ function SegmentDetails({ lane, segment }: { lane: Lane; segment: LaneSegment })
 function IndexDetails({ lane }: { lane: Lane }): JSX.Element {
   const { index } = lane;
   return (
-    <Facts title={<>Index <Copyable value={index.name} label="the index name" /></>}>
-      <Fact name="method">{index.type}</Fact>
-      <Fact name="column"><Copyable value={index.field_names.join(", ")} label="the column" /></Fact>
-      <Fact name="indexed_percent">{index.coverage_known ? "" : "at least "}{percent(index.indexed_percent)}</Fact>
-      <Fact name="num_segments">{count(index.num_segments)}</Fact>
-      <Fact name="size_bytes">{bytes(index.size_bytes)}</Fact>
-      <Fact name="rows indexed">{count(index.num_rows_indexed)}</Fact>
-      <Fact name="rows not indexed">{count(index.num_rows_unindexed)}</Fact>
-      <Fact name="not indexed" wide>
+    <Facts title={<>Index <Copyable value={index.name} label="the index name">{name(index.name)}</Copyable></>}>
+      <Fact label="method">{index.type}</Fact>
+      <Fact label="column"><Copyable value={index.field_names.join(", ")} label="the column">{name(index.field_names.join(", "))}</Copyable></Fact>
+      <Fact label="indexed_percent">{index.coverage_known ? "" : "at least "}{percent(index.indexed_percent)}</Fact>
+      <Fact label="num_segments">{count(index.num_segments)}</Fact>
+      <Fact label="size_bytes">{bytes(index.size_bytes)}</Fact>
+      <Fact label="rows indexed">{count(index.num_rows_indexed)}</Fact>
+      <Fact label="rows not indexed">{count(index.num_rows_unindexed)}</Fact>
+      <Fact label="not indexed" wide>
         {index.unindexed_fragments.length === 0 ? "no fragment" : (
           <Copyable value={index.unindexed_fragments.join(" ")} label="the fragment ids">{plural(index.unindexed_fragments.length, "fragment")}: {ranges(index.unindexed_fragments, 12)}</Copyable>
         )}

@@ -3,13 +3,13 @@
 import type { JSX } from "preact";
 import type { RequestCounts } from "../engine/documents.js";
 import type { OpenedTable } from "../engine/protocol.js";
-import { bytes, compactCount, count, plural } from "../lib/format.js";
+import { bytes, compactCount, count, name, plural } from "../lib/format.js";
 import type { HealthLine } from "../lib/health.js";
 import { Bone, Icon } from "./basics.js";
 
 export function Meters({ table, requests }: { table: OpenedTable | null; requests: RequestCounts }): JSX.Element {
   const show = table?.show;
-  const meters: [name: string, value: string | null, title: string, aside?: string][] = [
+  const meters: [label: string, value: string | null, title: string, aside?: string][] = [
     ["rows", show ? compactCount(show.rows) : null, show ? `${count(show.rows)} live rows` : ""],
     ["deleted", show ? compactCount(show.fragments.deleted) : null, "Rows marked as deleted, still in the files"],
     ["fragments", show ? count(show.fragments.count) : null, ""],
@@ -19,9 +19,9 @@ export function Meters({ table, requests }: { table: OpenedTable | null; request
   ];
   return (
     <dl class="meters" aria-busy={table === null}>
-      {meters.map(([name, value, title, aside]) => (
-        <div key={name} title={title || undefined} data-meter={name}>
-          <dt>{name}</dt>
+      {meters.map(([label, value, title, aside]) => (
+        <div key={label} title={title || undefined} data-meter={label}>
+          <dt>{label}</dt>
           <dd>{value ?? <Bone width="4ch" />}{aside && <small>{aside}</small>}</dd>
         </div>
       ))}
@@ -34,13 +34,13 @@ const SHOWN = 4;
 export function HealthLines({ lines, old, onRefresh, onShow }: {
   lines: HealthLine[] | null; old: boolean; onRefresh: (index: string) => void; onShow: (index: string) => void;
 }): JSX.Element {
-  if (!lines) return <ul class="health" aria-busy="true"><li class="health-line"><Bone width="42ch" /></li></ul>;
+  if (!lines) return <ul class="health" aria-busy="true"><li class="health-line"><span /><Bone width="42ch" /></li></ul>;
   const shown = lines.slice(0, SHOWN);
   const rest = lines.slice(SHOWN);
   const item = (line: HealthLine) => (
     <li class={`health-line health-${line.severity}`} key={`${line.rule}/${line.index ?? ""}/${line.text}`}>
       <Icon name={line.severity === "good" ? "check" : line.severity === "warning" ? "warn" : "info"} />
-      <span class="health-text">{line.subject && <b>{line.subject}</b>} {line.text}</span>
+      <span class="health-text">{line.subject && <b title={line.subject}>{name(line.subject)}</b>} {name(line.text)}</span>
       {line.action && line.index !== null && (line.action.kind === "refresh"
         ? <button type="button" class="button primary small" disabled={old} title={old ? "An older version is shown. Go to the latest to refresh." : undefined} onClick={() => onRefresh(line.index!)}>{line.action.label}</button>
         : <button type="button" class="button small" onClick={() => onShow(line.index!)}>{line.action.label}</button>)}

@@ -1,7 +1,7 @@
 // The list of indexes with the columns of SHOW INDEXES, and the segments of the chosen one beneath it.
 
 import type { JSX } from "preact";
-import { bytes, count, percent, plural, ranges, shortUuid } from "../lib/format.js";
+import { bytes, count, name, percent, plural, ranges, shortUuid } from "../lib/format.js";
 import { canRefresh } from "../lib/health.js";
 import type { Selection } from "../lib/url.js";
 import type { Lane, Layout } from "../map/model.js";
@@ -21,11 +21,11 @@ export function IndexList({ layout, selection, old, onSelect, onRefresh }: {
           {layout.lanes.map((lane, l) => (
             <li key={lane.index.name} class={`index-item${l === open ? " is-open" : ""}`}>
               <button type="button" class="index-row" aria-expanded={l === open} onClick={() => onSelect(l === open && selection?.kind === "index" ? null : { kind: "index", name: lane.index.name })}>
-                <span class="index-name" title={lane.index.name}>{lane.index.name}</span>
+                <span class="index-name" title={lane.index.name}>{name(lane.index.name)}</span>
                 <span class="index-percent">{lane.index.coverage_known ? "" : "at least "}{percent(lane.index.indexed_percent)}</span>
                 <span class={`index-bar${lane.index.coverage_known ? "" : " is-unknown"}`}><span style={{ width: `${Math.max(0, Math.min(100, lane.index.indexed_percent ?? 0))}%` }} /></span>
                 <span class="index-facts">
-                  <span title={lane.index.field_names.join(", ")}>{lane.index.type} on {lane.index.field_names.join(", ")}</span>
+                  <span title={lane.index.field_names.join(", ")}>{name(lane.index.type)} on {name(lane.index.field_names.join(", "))}</span>
                   <span>{plural(lane.index.num_segments, "segment")}, {bytes(lane.index.size_bytes)}</span>
                 </span>
               </button>
@@ -69,7 +69,7 @@ function Segments({ lane, selection, old, onSelect, onRefresh }: {
       {lane.segments.length > LIMIT && <p class="quiet">and {count(lane.segments.length - LIMIT)} more segments; click one on the map to see it.</p>}
       {canRefresh(lane.index)
         ? <button type="button" class="button block" disabled={old} title={old ? "An older version is shown. Go to the latest to refresh." : undefined} onClick={() => onRefresh(lane.index.name)}>Refresh…</button>
-        : <p class="quiet">{lane.index.type} indexes are refreshed with Lance's SDK (optimize_indices), not here.</p>}
+        : <p class="quiet">{name(lane.index.type)} indexes are refreshed with Lance's SDK (optimize_indices), not here.</p>}
     </div>
   );
 }

@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { count, plural, shortUuid } from "../lib/format.js";
+import { count, name, plural, shortUuid } from "../lib/format.js";
 import { UNKNOWN, coverRuns, liveRows } from "../map/model.js";
 import type { Lane, Layout } from "../map/model.js";
 import { Swatch } from "./basics.js";
@@ -19,7 +19,7 @@ export function RunTables({ layout }: { layout: Layout }): JSX.Element {
         const runs = coverRuns(lane, RUNS + 1);
         return (
           <table key={lane.index.name}>
-            <caption>Index {lane.index.name}: stretches of fragments</caption>
+            <caption>Index {name(lane.index.name)}: stretches of fragments</caption>
             <thead><tr><th scope="col">from fragment</th><th scope="col">to fragment</th><th scope="col">fragments</th><th scope="col">segment</th></tr></thead>
             <tbody>
               {runs.slice(0, RUNS).map((run) => (
@@ -55,7 +55,7 @@ export function FragmentTable({ layout, onSelect }: { layout: Layout; onSelect: 
           <thead>
             <tr>
               <th scope="col" class="num">fragment</th><th scope="col" class="num">live rows</th><th scope="col" class="num">deleted</th>
-              {layout.lanes.map((lane) => <th scope="col" key={lane.index.name}>{lane.index.name}</th>)}
+              {layout.lanes.map((lane) => <th scope="col" key={lane.index.name}>{name(lane.index.name)}</th>)}
             </tr>
           </thead>
           <tbody>

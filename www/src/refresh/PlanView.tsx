@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import type { RefreshPlan } from "../engine/documents.js";
 import { size } from "../engine/documents.js";
-import { bytes, count, plural, ranges, shortUuid } from "../lib/format.js";
+import { bytes, count, name, plural, ranges, shortUuid } from "../lib/format.js";
 import type { Layout } from "../map/model.js";
 import { Bone, Icon, Swatch } from "../parts/basics.js";
 
@@ -53,9 +53,8 @@ export function PlanView({ plan, layout, stale }: { plan: RefreshPlan; layout: L
         <div><dt>read</dt><dd>{approx(plan.estimate.read_bytes, bytes)}</dd></div>
         <div><dt>written</dt><dd>{approx(plan.estimate.write_bytes, bytes)}</dd></div>
         <div><dt>memory per worker</dt><dd>{approx(plan.estimate.memory_bytes, bytes)}</dd></div>
-        <div><dt>planned on</dt><dd>version {count(plan.v_plan)}</dd></div>
       </dl>
-      <p class="quiet">{plan.index.method} on {plan.index.column}{params.length > 0 ? `, ${params.map(([k, v]) => `${k} ${String(v)}`).join(", ")}` : ""}{paramsFrom(plan.index.params_from)}</p>
+      <p class="quiet">Planned on version {count(plan.v_plan)}: {name(plan.index.method)} on {name(plan.index.column)}{params.length > 0 ? `, ${params.map(([k, v]) => `${k} ${String(v)}`).join(", ")}` : ""}{paramsFrom(plan.index.params_from)}.</p>
     </div>
   );
 }

@@ -39,13 +39,13 @@ export function ReportView({ report, plan, target }: { report: RefreshReport; pl
         ))}
       </dl>
       {report.left_out.length > 0 && (
-        <>
+        <section>
           <h3>Left out</h3>
           <ul class="left-out">
             {report.left_out.slice(0, LEFT_OUT_SHOWN).map((item) => <li key={item.fragment}><b>fragment {item.fragment}</b> {item.why}</li>)}
             {report.left_out.length > LEFT_OUT_SHOWN && <li>and {count(report.left_out.length - LEFT_OUT_SHOWN)} more</li>}
           </ul>
-        </>
+        </section>
       )}
       {lost.length > 0 && <p class="note"><Icon name="info" /> {plural(lost.length, "attempt")} met another writer and {lost.length === 1 ? "was" : "were"} repeated on the newer version.</p>}
       <dl class="costs">
@@ -55,8 +55,10 @@ export function ReportView({ report, plan, target }: { report: RefreshReport; pl
         <div><dt>read</dt><dd>{bytes(report.requests?.bytes)}</dd></div>
         {report.transaction && <div class="wide"><dt>transaction</dt><dd><Copyable value={report.transaction} label="the transaction" /></dd></div>}
       </dl>
+      <section>
       <h3>The same from a shell</h3>
       <p class="command"><Copyable value={command} label="the command"><code>{command}</code></Copyable></p>
+      </section>
     </div>
   );
 }

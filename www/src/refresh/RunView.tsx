@@ -4,10 +4,13 @@ import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { RefreshPlan } from "../engine/documents.js";
 import { count, duration, ranges } from "../lib/format.js";
+import type { GhostRun } from "../map/draw.js";
+import type { Layout } from "../map/model.js";
+import { LaneStrip } from "../map/LaneStrip.js";
 import { byWorker, speed, totals } from "./progress.js";
 import type { RunProgress } from "./progress.js";
 
-export function RunView({ progress, plan, cancelling }: { progress: RunProgress; plan: RefreshPlan; cancelling: boolean }): JSX.Element {
+export function RunView({ progress, plan, layout, ghosts, cancelling }: { progress: RunProgress; plan: RefreshPlan; layout: Layout; ghosts: GhostRun[]; cancelling: boolean }): JSX.Element {
   const [now, setNow] = useState(() => performance.now());
   useEffect(() => {
     const timer = setInterval(() => setNow(performance.now()), 250);
@@ -28,6 +31,7 @@ export function RunView({ progress, plan, cancelling }: { progress: RunProgress;
         </div>
         <progress class={progress.phase === "build" ? "" : "is-waiting"} value={all.share} max={1} aria-label="All segments" />
       </div>
+      <LaneStrip layout={layout} index={plan.index.name} ghosts={ghosts} />
       <ul class="run-workers">
         {lines.map(({ worker, task, done }) => {
           const rate = speed(task, now);

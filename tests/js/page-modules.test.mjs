@@ -1,0 +1,391 @@
+// The page's geometry, colours, words and address, without a browser.
+import assert from "node:assert/strict";
+import test from "node:test";
+import { pageModules } from "../support/page_modules.mjs";
+
+const axis = await pageModules("map/axis");
+const { makeLayout, groups, coverRuns, UNCOVERED, UNKNOWN } = await pageModules("map/model");
+const strip = await pageModules("map/strip");
+const { assignColours, hash, HUES, SLOTS, SEGMENT_COLOURS, SEGMENT_EDGES } = await pageModules("map/palette");
+const { luminance, readable } = await pageModules("map/theme");
+const { laneBoxes, lanesHeight, laneAtY } = await pageModules("map/lanes");
+const format = await pageModules("lib/format");
+const url = await pageModules("lib/url");
+const { healthLines } = await pageModules("lib/health");
+const { explain, corsRule } = await pageModules("lib/errors");
+const { find } = await pageModules("lib/search");
+const progress = await pageModules("refresh/progress");
+
+const THIN = "\u202f";
+
+/** A seeded generator, so that a failing case can be run again. */
+function random(seed) {
+  let s = seed >>> 0;
+  return () => {
+    s = (Math.imul(s, 1664525) + 1013904223) >>> 0;
+    return s / 2 ** 32;
+  };
+}
+
+function segment(uuid, ids, live, extra = {}) {
+  const alive = new Set(live);
+  return {
+    uuid, fragment_ids: ids, effective_fragment_ids: ids?.filter((i) => alive.has(i)) ?? null, retired_fragment_ids: ids?.filter((i) => !alive.has(i)) ?? null,
+    dataset_version: 1, index_version: 0, created_at: null, size_bytes: 1, files: null, base_id: null, status: "", status_reason: null, ...extra,
+  };
+}
+
+function index(name, segments, live, extra = {}) {
+  const covered = new Set(segments.flatMap((s) => s.effective_fragment_ids ?? []));
+  const known = segments.every((s) => s.fragment_ids !== null);
+  return {
+    name, type: "BTree", type_url: "", fields: [1], field_names: ["k"], num_segments: segments.length, indexed_percent: 50, coverage_known: known,
+    size_bytes: 1, num_rows_indexed: 1, num_rows_unindexed: 1, covered_live_fragments: [...covered], unindexed_fragments: live.filter((i) => !covered.has(i)), segments, ...extra,
+  };
+}
+
+function columns(ids, rows = ids.map(() => 10), deleted = ids.map(() => 0)) {
+  return {
+    ids: Uint32Array.from(ids), physical_rows: Float64Array.from(rows), deleted_rows: Float64Array.from(deleted), bytes: Float64Array.from(rows), files: new Uint32Array(ids.length), coverage: [],
+  };
+}
+
+const uuid = (n) => `${n.toString(16).padStart(8, "0")}-0000-4000-8000-000000000000`;
+
+test("an axis has a place for every fragment, also for those without rows", () => {
+  const a = axis.makeAxis(Uint32Array.of(1, 4, 9), Float64Array.of(100, 0, 300), "rows", []);
+  assert.deepEqual([...a.starts], [0, 100, 300, 600]);
+  const e = axis.makeAxis(Uint32Array.of(1, 4, 9), Float64Array.of(100, 0, 300), "equal", []);
+  assert.deepEqual([...e.starts], [0, 1, 2, 3]);
+  const unknown = axis.makeAxis(Uint32Array.of(1, 2), Float64Array.of(NaN, 50), "rows", []);
+  assert.deepEqual([...unknown.starts], [0, 50, 100]);
+  const none = axis.makeAxis(new Uint32Array(0), new Float64Array(0), "rows", []);
+  assert.ok(none.total > 0);
+  assert.equal(axis.fragmentAt(none, 0), -1);
+});
+
+test("retired ids lie beyond the axis and never take much of it", () => {
+  const ids = Uint32Array.from({ length: 100 }, (_, i) => i);
+  const rows = new Float64Array(100).fill(10);
+  const few = axis.makeAxis(ids, rows, "rows", [200, 201]);
+  assert.ok(few.ghostStart > few.starts[100]);
+  assert.equal(few.ghostWidth, 10);
+  const many = axis.makeAxis(ids, rows, "rows", Array.from({ length: 100_000 }, (_, i) => 1000 + i));
+  assert.ok(many.total < many.starts[100] * 1.11, `${many.total}`);
+});
+
+test("positions and fragments invert each other at random", () => {
+  const next = random(7);
+  for (let round = 0; round < 200; round += 1) {
+    const n = 1 + Math.floor(next() * 50);
+    const ids = Uint32Array.from({ length: n }, (_, i) => i * 3 + 1);
+    const a = axis.makeAxis(ids, Float64Array.from({ length: n }, () => Math.floor(next() * 100)), next() < 0.5 ? "rows" : "equal", []);
+    for (let i = 0; i < n; i += 1) {
+      assert.equal(axis.fragmentAt(a, (a.starts[i] + a.starts[i + 1]) / 2), i);
+      assert.equal(axis.positionOf(ids, ids[i]), i);
+    }
+    assert.equal(axis.fragmentAt(a, a.starts[n]), -1);
+    assert.equal(axis.fragmentAt(a, -1), -1);
+    assert.equal(axis.positionOf(ids, 0), -1);
+    const from = next() * a.total * 0.9;
+    const view = { from, to: from + (a.total - from) * Math.max(0.01, next()), width: 500 };
+    const [first, last] = axis.visible(a, view);
+    for (let i = 0; i < n; i += 1) {
+      const touches = a.starts[i + 1] > view.from && a.starts[i] < view.to;
+      if (touches) assert.ok(i >= first && i < last, `fragment ${i} of ${n} in [${first}, ${last})`);
+    }
+    assert.ok(Math.abs(axis.toAxis(view, axis.toPixel(view, from + 1)) - (from + 1)) < 1e-6);
+  }
+});
+
+test("zooming leaves what is under the pointer there, and stays on the axis", () => {
+  const next = random(3);
+  for (let round = 0; round < 300; round += 1) {
+    const total = 10 + next() * 1000;
+    const smallest = total / 100;
+    const [from, to] = axis.clampWindow(total, next() * total, next() * total, smallest);
+    assert.ok(from >= -1e-9 && to <= total + 1e-9 && to - from >= smallest - 1e-9);
+    const anchor = from + next() * (to - from);
+    const [a, b] = axis.zoomWindow(total, from, to, 0.3 + next() * 3, anchor, smallest);
+    assert.ok(a >= -1e-9 && b <= total + 1e-9);
+    const free = a > 1e-9 && b < total - 1e-9;
+    if (free) assert.ok(Math.abs((anchor - from) / (to - from) - (anchor - a) / (b - a)) < 1e-6);
+  }
+});
+
+test("lanes: covered, uncovered, unknown and retired are four different things", () => {
+  const live = [0, 1, 2, 3, 5];
+  const layout = makeLayout(columns(live), [
+    index("known", [segment(uuid(1), [0, 1, 4], live), segment(uuid(2), [], live)], live),
+    index("unknown", [segment(uuid(3), null, live), segment(uuid(4), [1], live)], live),
+  ]);
+  const [known, unknown] = layout.lanes;
+  assert.deepEqual([...known.cover], [0, 0, UNCOVERED, UNCOVERED, UNCOVERED]);
+  assert.equal(known.uncovered, 3);
+  assert.deepEqual([...known.retired], [[4, 0]]);
+  assert.deepEqual(layout.retired, [4]);
+  assert.deepEqual([...unknown.cover], [UNKNOWN, 1, UNKNOWN, UNKNOWN, UNKNOWN]);
+  assert.equal(unknown.uncovered, 0);
+  assert.ok(unknown.segments[0].unknown);
+  assert.deepEqual(coverRuns(known).map((r) => [r.from, r.to, r.cover]), [[0, 2, 0], [2, 5, UNCOVERED]]);
+});
+
+test("groups are those of the layout table", () => {
+  const live = [0, 1, 2, 3];
+  const counts = (...sets) => {
+    const layout = makeLayout(columns(live), sets.length === 0 ? [] : [index("i", sets.map((s, k) => segment(uuid(k + 1), s, live)), live)]);
+    return groups(layout.keys).length;
+  };
+  assert.equal(counts(), 1);
+  assert.equal(counts([0, 1, 2, 3]), 1);
+  assert.equal(counts([0, 1], [2, 3]), 2);
+  assert.equal(counts([0, 2], [1, 3]), 4);
+  assert.equal(counts([0], [1], [2], [3]), 4);
+  // Two indexes cut differently: only common stretches group.
+  const two = makeLayout(columns(live), [
+    index("a", [segment(uuid(1), [0, 1], live), segment(uuid(2), [2, 3], live)], live), index("b", [segment(uuid(3), [0], live), segment(uuid(4), [1, 2, 3], live)], live),
+  ]);
+  assert.deepEqual(groups(two.keys).map((g) => [g.from, g.to, g.frozen]), [[0, 1, true], [1, 2, true], [2, 4, false]]);
+});
+
+test("group keys are equal exactly when the sets of segments are, at random", () => {
+  const next = random(11);
+  for (let round = 0; round < 60; round += 1) {
+    const n = 2 + Math.floor(next() * 30);
+    const live = Array.from({ length: n }, (_, i) => i);
+    const indexes = Array.from({ length: 1 + Math.floor(next() * 5) }, (_, k) => {
+      const pieces = 1 + Math.floor(next() * 4);
+      const sets = Array.from({ length: pieces }, () => []);
+      for (const i of live) if (next() < 0.8) sets[Math.floor(next() * pieces)].push(i);
+      return index(`i${k}`, sets.map((s, j) => segment(uuid(k * 10 + j + 1), s, live)), live);
+    });
+    const layout = makeLayout(columns(live), indexes);
+    const words = live.map((_, i) => layout.lanes.map((lane) => lane.cover[i]).join());
+    for (const i of live) for (const j of live) assert.equal(layout.keys[i] === layout.keys[j], words[i] === words[j]);
+  }
+});
+
+test("one uncovered fragment among 100 000 paints, at any width and any place", () => {
+  const n = 100_000;
+  const ids = Uint32Array.from({ length: n }, (_, i) => i);
+  const rows = new Float64Array(n).fill(1000);
+  const a = axis.makeAxis(ids, rows, "rows", []);
+  for (const [at, width] of [[0, 1200], [61_803, 1200], [n - 1, 1200], [50_000, 3], [12_345, 333]]) {
+    const cover = new Int32Array(n);
+    cover[at] = UNCOVERED;
+    const view = { from: 0, to: a.total, width };
+    assert.equal(strip.fragmentsFit(a, view), false);
+    const found = strip.columns(a, view, cover);
+    const hit = found.filter((column) => column.uncovered > 0);
+    assert.ok(hit.length >= 1, `fragment ${at} at ${width} pixels`);
+    const parts = strip.splitHeight(hit[0], 28, 3);
+    assert.ok(parts.uncovered >= 3 && parts.covered > 0 && parts.uncovered + parts.covered + parts.unknown === 28);
+    assert.equal(found.length, width);
+    cover[at] = UNKNOWN;
+    assert.ok(strip.columns(a, view, cover).some((column) => column.unknown > 0));
+  }
+});
+
+test("a tiny fragment beside giants paints as well", () => {
+  const rows = new Float64Array(400).fill(1e9);
+  rows[200] = 1;
+  const a = axis.makeAxis(Uint32Array.from({ length: 400 }, (_, i) => i), rows, "rows", []);
+  const cover = new Int32Array(400);
+  cover[200] = UNCOVERED;
+  const view = { from: 0, to: a.total, width: 1000 };
+  assert.ok(strip.fragmentsFit(a, view));
+  const boxes = strip.boxes(a, view, cover);
+  assert.ok(boxes.some((box) => box.cover === UNCOVERED && box.width >= 1));
+});
+
+test("density columns add up to the fragments they hold", () => {
+  const next = random(5);
+  const n = 5000;
+  const ids = Uint32Array.from({ length: n }, (_, i) => i);
+  const rows = Float64Array.from({ length: n }, () => 1 + Math.floor(next() * 100));
+  const cover = Int32Array.from({ length: n }, () => Math.floor(next() * 4) - 2);
+  const a = axis.makeAxis(ids, rows, "rows", []);
+  const view = { from: 0, to: a.total, width: 640 };
+  const sums = { covered: 0, uncovered: 0, unknown: 0 };
+  for (const column of strip.columns(a, view, cover)) for (const key of Object.keys(sums)) sums[key] += column[key];
+  const want = { covered: 0, uncovered: 0, unknown: 0 };
+  for (let i = 0; i < n; i += 1) want[cover[i] >= 0 ? "covered" : cover[i] === UNKNOWN ? "unknown" : "uncovered"] += (rows[i] / a.total) * 640;
+  for (const key of Object.keys(sums)) assert.ok(Math.abs(sums[key] - want[key]) < 1e-3, `${key}: ${sums[key]} for ${want[key]}`);
+});
+
+test("one deleted row paints in a strip", () => {
+  const n = 50_000;
+  const deleted = new Float64Array(n);
+  deleted[777] = 1;
+  const a = axis.makeAxis(Uint32Array.from({ length: n }, (_, i) => i), new Float64Array(n).fill(1000), "equal", []);
+  const found = strip.rowColumns(a, { from: 0, to: a.total, width: 400 }, new Float64Array(n).fill(1000), deleted);
+  assert.equal(found.filter((column) => column.deleted > 0).length, 1);
+});
+
+test("a frame of 100 000 fragments and 8 lanes is reckoned in time", () => {
+  const n = 100_000;
+  const a = axis.makeAxis(Uint32Array.from({ length: n }, (_, i) => i), new Float64Array(n).fill(10), "rows", []);
+  const cover = new Int32Array(n).map((_, i) => (i % 1000 === 3 ? -1 : Math.floor(i / 9000)));
+  const view = { from: 0, to: a.total, width: 1200 };
+  strip.columns(a, view, cover);
+  const start = performance.now();
+  for (let lane = 0; lane < 8; lane += 1) strip.columns(a, view, cover);
+  // Far above the 16 ms of a frame, since other tests share the machine: it catches a quadratic step, not a slow day.
+  assert.ok(performance.now() - start < 400);
+});
+
+test("segments keep their colour and neighbours never share one", () => {
+  const next = random(21);
+  for (let round = 0; round < 100; round += 1) {
+    const pieces = 2 + Math.floor(next() * 12);
+    const segments = Array.from({ length: pieces }, (_, k) => ({ uuid: uuid(Math.floor(next() * 2 ** 32)), colour: 0, info: { created_at: null, dataset_version: k + 1 } }));
+    const cover = Int32Array.from({ length: pieces * 3 }, (_, i) => Math.floor(i / 3));
+    assignColours(segments, cover);
+    for (let i = 1; i < pieces; i += 1) assert.notEqual(segments[i - 1].colour % HUES, segments[i].colour % HUES);
+    const before = segments.map((s) => s.colour);
+    // A later segment at the end does not repaint the older ones.
+    const more = [...segments.map((s) => ({ ...s, colour: 0 })), { uuid: uuid(Math.floor(next() * 2 ** 32)), colour: 0, info: { created_at: null, dataset_version: 99 } }];
+    assignColours(more, Int32Array.from([...cover, pieces, pieces]));
+    assert.deepEqual(more.slice(0, pieces).map((s) => s.colour), before);
+  }
+  assert.equal(hash("a"), hash("a"));
+  const spread = new Set(Array.from({ length: 400 }, (_, i) => hash(uuid(i * 7919)) % SLOTS));
+  assert.equal(spread.size, SLOTS);
+});
+
+test("colours: text on a segment is readable, edges stand out on white", () => {
+  const contrast = (a, b) => (Math.max(luminance(a), luminance(b)) + 0.05) / (Math.min(luminance(a), luminance(b)) + 0.05);
+  assert.equal(SEGMENT_COLOURS.length, SLOTS);
+  assert.equal(SEGMENT_EDGES.length, SLOTS);
+  for (const colour of SEGMENT_COLOURS) assert.ok(contrast(colour, readable(colour)) >= 4.5, colour);
+  for (const colour of SEGMENT_EDGES) assert.ok(contrast(colour, "#ffffff") >= 3, colour);
+});
+
+test("lanes lie under each other and are found by height", () => {
+  const boxes = laneBoxes(3, true);
+  assert.deepEqual(boxes.map((b) => b.kind), ["rows", "deleted", "index", "index", "index", "groups", "axis"]);
+  for (let i = 1; i < boxes.length; i += 1) assert.ok(boxes[i].y >= boxes[i - 1].y + boxes[i - 1].height);
+  for (const box of boxes) assert.equal(laneAtY(boxes, box.y + box.height / 2), box);
+  assert.ok(lanesHeight(boxes) > boxes.at(-1).y);
+  assert.equal(laneBoxes(0, false).length, 3);
+});
+
+test("numbers as the page writes them", () => {
+  assert.equal(format.count(null), "unknown");
+  assert.equal(format.count(0), "0");
+  assert.equal(format.count(1234), `1${THIN}234`);
+  assert.equal(format.count(12_345_678), `12${THIN}345${THIN}678`);
+  assert.equal(format.compactCount(12_449_999), `12.4${THIN}M`);
+  assert.equal(format.compactCount(999_999), `999${THIN}999`);
+  assert.equal(format.bytes(999), `999${THIN}B`);
+  assert.equal(format.bytes(61_000), `61.0${THIN}KB`);
+  assert.equal(format.bytes(999_600), `1.00${THIN}MB`);
+  assert.equal(format.bytes(41_230_000), `41.2${THIN}MB`);
+  assert.equal(format.bytes(null), "unknown");
+  assert.equal(format.percent(99.999), `99.99${THIN}%`);
+  assert.equal(format.percent(87.31), `87.31${THIN}%`);
+  assert.equal(format.percent(0.29), `0.29${THIN}%`);
+  assert.equal(format.percent(100), `100${THIN}%`);
+  assert.equal(format.percent(null), "unknown");
+  for (let i = 0; i <= 10_000; i += 1) assert.equal(format.percent(i / 100), i === 10_000 ? `100${THIN}%` : `${Math.floor(i / 100)}.${String(i % 100).padStart(2, "0")}${THIN}%`);
+  assert.equal(format.sharePercent(999_999, 1_000_000), 99.99);
+  assert.equal(format.sharePercent(1, 0), null);
+  assert.equal(format.ranges([0, 1, 2, 7, 9, 10]), "0–2, 7, 9–10");
+  assert.equal(format.ranges([0, 2, 4, 6], 2), "0, 2 and 2 more ranges");
+  assert.equal(format.ranges([]), "none");
+  assert.equal(format.duration(8400), `8.4${THIN}s`);
+  assert.equal(format.tableName("https://h/a/b%20c.lance/?x=1"), "b c.lance");
+});
+
+test("names from a table cannot hide characters or turn the text around", () => {
+  assert.equal(format.name("a\u202eb\u0000c"), "a\\u202eb\\u0000c");
+  assert.equal(format.name("plain name"), "plain name");
+  assert.equal(format.shellWord("plain-1.lance"), "plain-1.lance");
+  assert.equal(format.shellWord("it's $(rm)"), "'it'\\''s $(rm)'");
+});
+
+test("the address keeps the state and drops secrets", () => {
+  const state = {
+    ...url.EMPTY_STATE, url: "https://host/t.lance", version: 12, selection: { kind: "pair", a: 3, b: 9 }, widths: "equal", groups: false, view: "table", window: [0.25, 0.5], query: "a&b", refresh: "x y", segments: 4,
+  };
+  assert.deepEqual(url.parseState(url.formatState(state)), state);
+  for (const selection of [{ kind: "fragment", id: 7 }, { kind: "segment", uuid: uuid(5) }, { kind: "index", name: "a:b,c" }]) {
+    assert.deepEqual(url.parseState(url.formatState({ ...state, selection })).selection, selection);
+  }
+  assert.equal(url.formatState(url.EMPTY_STATE), "");
+  assert.equal(url.withoutSecrets("https://me:pw@host/t.lance?X-Amz-Signature=abc&X-Amz-Credential=k&v=1#t"), "https://host/t.lance?v=1");
+  assert.ok(!url.formatState({ ...state, url: "https://me:pw@host/t?sig=abc" }).includes("pw"));
+  assert.ok(!url.formatState({ ...state, url: "https://host/t?sig=abc" }).includes("abc"));
+  assert.equal(url.withoutSecrets("s3://bucket/t.lance"), "s3://bucket/t.lance");
+  for (const odd of ["?v=-1", "?v=1e9", "?z=0.5-0.2", "?z=2-3", "?sel=segment:zzz", "?sel=fragment:x", "?n=0"]) {
+    const parsed = url.parseState(odd);
+    assert.deepEqual([parsed.version, parsed.window, parsed.selection, parsed.segments], [null, null, null, 1], odd);
+  }
+});
+
+test("health lines: the rule, its numbers, one action", () => {
+  const live = [0, 1, 2, 3];
+  const table = (...indices) => ({ rows: 40, indices, warnings: [] });
+  const lines = healthLines(table(index("a", [segment(uuid(1), [0, 1], live)], live, { indexed_percent: 87.31 })));
+  assert.equal(lines[0].rule, "uncovered");
+  assert.match(lines[0].text, /87\.31\u202f%.*2 fragments are scanned/);
+  assert.deepEqual(lines[0].action, { kind: "refresh", label: "Refresh…" });
+  assert.equal(healthLines(table(index("a", [segment(uuid(1), [], live)], live, { indexed_percent: 0 })))[0].rule, "deferred");
+  assert.equal(healthLines(table(index("a", [segment(uuid(1), null, live)], live)))[0].rule, "coverage-unknown");
+  assert.equal(healthLines(table(index("a", [segment(uuid(1), [0, 1], live)], live, { type: "Inverted" })))[0].action.kind, "show");
+  const whole = healthLines(table(index("a", [segment(uuid(1), live, live)], live, { indexed_percent: 100 })));
+  assert.deepEqual(whole.map((l) => l.severity), ["good"]);
+  assert.equal(healthLines(table()).at(0).rule, "no-index");
+  const nine = healthLines(table(index("a", live.map((i) => segment(uuid(i + 1), [i], live)).concat(Array.from({ length: 5 }, (_, k) => segment(uuid(k + 20), [900 + k], live))), live)));
+  assert.ok(nine.some((l) => l.rule === "many-segments") && nine.some((l) => l.rule === "dead-segments" && /5 segments/.test(l.text)));
+});
+
+test("errors say what happened, to what, what was changed and what to do", () => {
+  const cors = explain({ code: "STORE_CORS", message: "GET failed", detail: { object: "_versions/" }, changed: "nothing" }, "https://page.example", "https://b.s3.amazonaws.com/t");
+  assert.equal(cors.object, "_versions/");
+  assert.equal(cors.changed, "Nothing was changed.");
+  assert.deepEqual(JSON.parse(cors.paste.text)[0].AllowedOrigins, ["https://page.example"]);
+  assert.match(corsRule("https://page.example", "https://host/t").text, /Access-Control-Allow-Origin: https:\/\/page\.example/);
+  for (const code of ["COMMIT_UNKNOWN", "SOMETHING_NEW", "INTERNAL"]) {
+    const e = explain({ code, message: "m", detail: {}, changed: "unknown" }, "o", null);
+    assert.ok(e.title && e.steps.length > 0 && /not known/.test(e.changed));
+  }
+});
+
+test("search finds fragments, segments and indexes", () => {
+  const live = [0, 1, 17];
+  const layout = makeLayout(columns(live), [index("user_id_idx", [segment("abcdef12-0000-4000-8000-000000000000", [0], live)], live), index("name_fts", [], live)]);
+  assert.deepEqual(find(layout, "17"), { kind: "fragment", id: 17 });
+  assert.deepEqual(find(layout, "fragment 1"), { kind: "fragment", id: 1 });
+  assert.deepEqual(find(layout, "ABCDEF"), { kind: "segment", uuid: "abcdef12-0000-4000-8000-000000000000" });
+  assert.deepEqual(find(layout, "fts"), { kind: "index", name: "name_fts" });
+  assert.equal(find(layout, "99"), null);
+  assert.equal(find(layout, " "), null);
+});
+
+test("progress folds events and never runs backwards", () => {
+  const plan = { tasks: [{ rows: 100 }, { rows: 300 }] };
+  let p = progress.startProgress(plan, 0);
+  const build = (task, rows, state, worker, now) => {
+    p = progress.advance(p, { phase: "build", task, tasks: 2, worker, state, rows, rows_total: 0 }, now);
+  };
+  build(0, 50, "running", 0, 1000);
+  build(0, 20, "running", 0, 1100);
+  build(1, 30, "running", 1, 1200);
+  assert.deepEqual(p.tasks.map((t) => t.rows), [50, 30]);
+  assert.equal(progress.totals(p, 2000).share, 0.2);
+  assert.equal(progress.totals(p, 2000).left, 8000);
+  build(1, 0, "retrying", 1, 1300);
+  assert.equal(p.tasks[1].rows, 0);
+  build(0, 0, "done", 0, 1400);
+  build(0, 10, "running", 0, 1500);
+  assert.equal(p.tasks[0].rows, 100);
+  assert.equal(p.tasks[0].state, "done");
+  build(1, 300, "done", 0, 1600);
+  const lines = progress.byWorker(p);
+  assert.deepEqual(lines.map((l) => l.worker), [0]);
+  assert.equal(lines[0].done, 2);
+  p = progress.advance(p, { phase: "commit", tasks: 2, state: "running", rows: 0, rows_total: 0 }, 1700);
+  assert.equal(p.phase, "commit");
+  assert.equal(progress.totals(p, 1700).left, null);
+});
