@@ -139,7 +139,8 @@ fn pylance_reads_what_we_write() {
 #[test]
 fn a_null_slot_that_owns_bytes_is_compacted() {
     let nulls = vec![true, false, true].into();
-    let array = StringArray::new(vec![0, 1, 4, 6].into(), b"axxxbc".as_slice().into(), Some(nulls));
+    let array =
+        StringArray::new(arrow::buffer::OffsetBuffer::new(vec![0, 1, 4, 6].into()), b"axxxbc".as_slice().into(), Some(nulls));
     let dir = tempfile::tempdir().unwrap();
     save(dir.path(), "filled", "string", &[Arc::new(array)]);
     support::run_oracle("check_written.py", &[dir.path().as_os_str()]);

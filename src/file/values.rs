@@ -159,11 +159,30 @@ impl Values {
 /// An array of variable-width type from 32-bit offsets; UTF-8 is checked.
 pub(crate) fn variable(ty: &DataType, offsets: Vec<i32>, data: Buffer, nulls: Option<NullBuffer>) -> Decoded<ArrayRef> {
     let rows = offsets.len().saturating_sub(1);
-    let offsets = match ty {
-        DataType::LargeUtf8 | DataType::LargeBinary => Buffer::from_vec(offsets.into_iter().map(i64::from).collect()),
-        _ => Buffer::from_vec(offsets),
+    let build = |offsets: Vec<i32>, data: Buffer| {
+        let offsets = match ty {
+            DataType::LargeUtf8 | DataType::LargeBinary => Buffer::from_vec(offsets.into_iter().map(i64::from).collect()),
+            _ => Buffer::from_vec(offsets),
+        };
+        array(ty, rows, vec![offsets, data], nulls.clone())
     };
-    array(ty, rows, vec![offsets, data], nulls)
+    let Some(valid) = nulls.as_ref().filter(|nulls| nulls.null_count() > 0 && nulls.len() == rows) else {
+        return build(offsets, data);
+    };
+    match build(offsets.clone(), data.clone()) {
+        // What null slots hold is filler, which need not be text: judge without it.
+        Err(Fault::Corrupt(_)) => {
+            let mut kept = Texts::with_capacity(rows);
+            for (pair, valid) in offsets.windows(2).zip(valid.iter()) {
+                if let (true, [from, to]) = (valid, pair) {
+                    kept.data.extend_from_slice(data.get(*from as usize..*to as usize).unwrap_or_default());
+                }
+                kept.end_value()?;
+            }
+            build(kept.offsets, kept.data.into())
+        }
+        built => built,
+    }
 }
 
 /// An array from its buffers, validated.

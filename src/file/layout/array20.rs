@@ -189,7 +189,7 @@ impl Ends {
         if ends.len() != count + usize::from(has_previous) {
             return corrupt(format!("{} string ends for {count} rows", ends.len()));
         }
-        // A null is the end before it plus the adjustment; writers make that larger than any end.
+        // A null has the adjustment, which is larger than any end, added to its end. It may own bytes: filler of its writer.
         let resolve = |raw: &[u8; 8]| {
             let end = u64::from_le_bytes(*raw);
             if adjustment > 0 && end >= adjustment { (end - adjustment, true) } else { (end, false) }
@@ -202,7 +202,7 @@ impl Ends {
         let (mut last, mut ascending, mut any_null) = (start, true, false);
         for raw in ends {
             let (end, null) = resolve(raw);
-            ascending &= end >= last && (!null || end == last);
+            ascending &= end >= last;
             any_null |= null;
             last = end;
             offsets.push(end.wrapping_sub(start) as i32);

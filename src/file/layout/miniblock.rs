@@ -238,7 +238,10 @@ impl PageDecoder for MiniBlockPage {
     fn slice_end(&self, start: u64) -> u64 {
         let chunk = self.starts.partition_point(|s| s.row <= start).saturating_sub(1);
         let Some(first) = self.starts.get(chunk) else { return u64::MAX };
-        let fits = |s: &ChunkStart| s.byte - first.byte <= SLICE_BYTES && s.row - first.row <= self.slice_rows;
+        // Chunks before the first one count as fitting, so that the predicate is sorted.
+        let fits = |s: &ChunkStart| {
+            s.byte.saturating_sub(first.byte) <= SLICE_BYTES && s.row.saturating_sub(first.row) <= self.slice_rows
+        };
         let last = self.starts.partition_point(fits).saturating_sub(1).max(chunk + 1);
         self.starts.get(last).map_or(u64::MAX, |s| s.row)
     }
