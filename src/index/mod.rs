@@ -1,1 +1,153 @@
-//! (being built)
+//! Index methods: what a segment of each kind holds, how it is built, copied and looked into (index-formats).
+//!
+//! Every maintained method is one implementation of [`IndexMethod`]; nothing above this layer knows a method by name.
+
+mod btree;
+mod json;
+pub(crate) mod order;
+mod params;
+mod registry;
+mod segment;
+mod sort;
+#[cfg(test)]
+mod testing;
+mod zonemap;
+
+use arrow::datatypes::DataType;
+use async_trait::async_trait;
+use roaring::RoaringTreemap;
+use serde_json::{Map, Value};
+
+use crate::error::Result;
+use crate::file::EncodedFile;
+use crate::format::index_metadata::IndexDetails;
+use crate::format::row::RowDomain;
+use crate::table::scan::ColumnBatch;
+
+pub use registry::{display_name, method_by_name, method_by_url};
+pub use segment::SegmentFiles;
+
+/// Build parameters of a method, e.g. `{"zone_size": 4096}`; the keys are pylance's (index-formats §15).
+pub type Params = Map<String, Value>;
+
+/// What a builder has to know before the first row.
+#[derive(Clone, Debug)]
+pub struct BuildSpec {
+    /// Arrow type of the indexed column.
+    pub data_type: DataType,
+    /// Logical type text of the column, written into the index files.
+    pub logical_type: String,
+    /// Complete parameters (defaults merged with what was inherited and given).
+    pub params: Params,
+    /// Format version to write.
+    pub index_version: i32,
+    /// Rows expected, if known; only a hint for allocations.
+    pub rows_hint: Option<u64>,
+}
+
+/// The files of a finished segment, not yet stored anywhere.
+pub struct BuiltIndex {
+    /// File name in the segment folder and its bytes.
+    pub files: Vec<(String, EncodedFile)>,
+    /// Details for the manifest entry.
+    pub details: IndexDetails,
+    /// Format version for the manifest entry.
+    pub index_version: i32,
+    /// Rows that went in.
+    pub rows: u64,
+    /// What the method counted on the way (pages, zones, nulls); for reports only.
+    pub stats: Params,
+}
+
+/// Collects the rows of one segment.
+pub trait SegmentBuilder {
+    /// Takes the next live rows: the batches of a fragment one after the other, in physical order.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` when the values are not of the type announced, `MEMORY_LIMIT` when a size cannot be addressed.
+    fn push(&mut self, batch: ColumnBatch) -> Result<()>;
+
+    /// Bytes this builder will hold at its peak if no further row comes: what it holds now plus what
+    /// [`finish`](SegmentBuilder::finish) will allocate before anything can be freed.
+    fn memory_bytes(&self) -> u64;
+
+    /// Encodes the files.
+    ///
+    /// # Errors
+    /// `MEMORY_LIMIT` when a size cannot be addressed; otherwise only `INTERNAL`.
+    fn finish(self: Box<Self>) -> Result<BuiltIndex>;
+}
+
+/// One scalar index method.
+#[async_trait(?Send)]
+pub trait IndexMethod: Sync {
+    /// Name in options and documents, e.g. `BTREE`.
+    fn name(&self) -> &'static str;
+
+    /// Name that pylance's `describe_indices` shows, e.g. `BTree`.
+    fn display_name(&self) -> &'static str;
+
+    /// `type_url` that a first segment gets; further segments copy the spelling of the existing ones (index-formats §2).
+    fn type_url(&self) -> &'static str;
+
+    /// Format version to write into a new index of a table with or without stable row ids.
+    fn index_version(&self, stable_row_ids: bool) -> i32;
+
+    /// Highest format version that is read.
+    fn max_index_version(&self) -> i32;
+
+    /// What a segment of that version stores about a row (index-formats §1.2).
+    fn row_domain(&self, index_version: i32, stable_row_ids: bool) -> RowDomain;
+
+    /// Whether a column of this type can be indexed.
+    fn accepts(&self, data_type: &DataType) -> bool;
+
+    /// Parameters when nothing was said.
+    fn default_params(&self) -> Params;
+
+    /// `base` with the caller's keys put over it.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` naming an unknown key or a value outside its limits.
+    fn merge_params(&self, base: Params, given: &Params) -> Result<Params>;
+
+    /// The parameters an existing segment was built with, as far as its files tell.
+    ///
+    /// # Errors
+    /// Those of opening the files; `CORRUPT_FILE` when a parameter is not a number.
+    async fn recover_params(&self, segment: &SegmentFiles) -> Result<Params>;
+
+    /// Details for the manifest entry of a segment built with `params`.
+    fn details(&self, params: &Params, data_type: &DataType) -> IndexDetails;
+
+    /// Starts a segment.
+    ///
+    /// # Errors
+    /// `UNSUPPORTED_TYPE` for a column type the method does not take, `INVALID_ARGUMENT` for parameters or versions.
+    fn builder(&self, spec: BuildSpec) -> Result<Box<dyn SegmentBuilder>>;
+
+    /// Every row the segment's files can answer for without a recheck, whatever its bitmap says: `stored` of
+    /// refresh-and-compaction §2.5, in the segment's row domain.
+    ///
+    /// # Errors
+    /// Those of opening and decoding the files.
+    async fn stored_rows(&self, segment: &SegmentFiles) -> Result<RoaringTreemap>;
+
+    /// Writes the segment again without the rows for which `drop` is true; no table data is read. `None` when this
+    /// method (or this layout of it) cannot be copied so.
+    ///
+    /// # Errors
+    /// Those of opening and decoding the files.
+    async fn copy_without(
+        &self,
+        segment: &SegmentFiles,
+        data_type: &DataType,
+        drop: &dyn Fn(u64) -> bool,
+    ) -> Result<Option<BuiltIndex>>;
+
+    /// What is in the segment's files, for people (index-formats §16).
+    ///
+    /// # Errors
+    /// Those of opening and decoding the files.
+    async fn inspect(&self, segment: &SegmentFiles) -> Result<Value>;
+}

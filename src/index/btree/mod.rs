@@ -1,0 +1,125 @@
+//! BTREE: all values sorted, cut into pages of `batch_size` rows, with a lookup row per page (index-formats §5).
+
+mod build;
+mod read;
+mod write;
+
+pub(in crate::index) use read::whole;
+
+use arrow::datatypes::DataType;
+use async_trait::async_trait;
+use bytes::Bytes;
+use roaring::RoaringTreemap;
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::format::index_metadata::IndexDetails;
+use crate::format::row::RowDomain;
+use crate::index::order::with_number;
+use crate::index::params::{merge_known, positive};
+use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles};
+
+/// Build parameter: rows per page.
+const ZONE_SIZE: &str = "zone_size";
+/// Rows per page when nothing else is said.
+const DEFAULT_BATCH_SIZE: u64 = 4096;
+const PAGE_DATA: &str = "page_data.lance";
+const PAGE_LOOKUP: &str = "page_lookup.lance";
+/// Metadata key of the lookup file: rows per page.
+const BATCH_SIZE: &str = "batch_size";
+/// Metadata key of the lookup file.
+const RANGE_PARTITIONED: &str = "range_partitioned";
+const TYPE_URL: &str = "/lance.table.BTreeIndexDetails";
+
+/// The BTREE method.
+pub struct Btree;
+
+#[async_trait(?Send)]
+impl IndexMethod for Btree {
+    fn name(&self) -> &'static str {
+        "BTREE"
+    }
+
+    fn display_name(&self) -> &'static str {
+        "BTree"
+    }
+
+    fn type_url(&self) -> &'static str {
+        TYPE_URL
+    }
+
+    fn index_version(&self, stable_row_ids: bool) -> i32 {
+        i32::from(stable_row_ids)
+    }
+
+    fn max_index_version(&self) -> i32 {
+        1
+    }
+
+    fn row_domain(&self, index_version: i32, stable_row_ids: bool) -> RowDomain {
+        if stable_row_ids && index_version < 1 { RowDomain::StableId } else { RowDomain::Address }
+    }
+
+    fn accepts(&self, data_type: &DataType) -> bool {
+        match data_type {
+            DataType::Boolean
+            | DataType::Utf8
+            | DataType::LargeUtf8
+            | DataType::Binary
+            | DataType::LargeBinary
+            | DataType::FixedSizeBinary(_) => true,
+            other => with_number!(other, N => size_of::<N>() > 0, else false),
+        }
+    }
+
+    fn default_params(&self) -> Params {
+        Params::from_iter([(ZONE_SIZE.to_owned(), DEFAULT_BATCH_SIZE.into())])
+    }
+
+    fn merge_params(&self, base: Params, given: &Params) -> Result<Params> {
+        let merged = merge_known(self.name(), &[ZONE_SIZE], base, given)?;
+        batch_size(&merged)?;
+        Ok(merged)
+    }
+
+    async fn recover_params(&self, segment: &SegmentFiles) -> Result<Params> {
+        read::recover_params(segment).await
+    }
+
+    fn details(&self, _params: &Params, _data_type: &DataType) -> IndexDetails {
+        IndexDetails { type_url: TYPE_URL.to_owned(), value: Bytes::new() }
+    }
+
+    fn builder(&self, spec: BuildSpec) -> Result<Box<dyn SegmentBuilder>> {
+        if !(0..=self.max_index_version()).contains(&spec.index_version) {
+            return Err(Error::invalid(format!("BTREE has the format versions 0 and 1, not {}", spec.index_version)));
+        }
+        Ok(Box::new(build::Builder::new(spec)?))
+    }
+
+    async fn stored_rows(&self, segment: &SegmentFiles) -> Result<RoaringTreemap> {
+        read::stored_rows(segment).await
+    }
+
+    async fn copy_without(
+        &self,
+        segment: &SegmentFiles,
+        data_type: &DataType,
+        drop: &dyn Fn(u64) -> bool,
+    ) -> Result<Option<BuiltIndex>> {
+        read::copy_without(segment, data_type, drop).await
+    }
+
+    async fn inspect(&self, segment: &SegmentFiles) -> Result<Value> {
+        read::inspect(segment).await
+    }
+}
+
+/// Rows per page; page numbers, row counts of a page and null counts are u32 in the format.
+fn batch_size(params: &Params) -> Result<u64> {
+    positive(params, ZONE_SIZE, DEFAULT_BATCH_SIZE, u64::from(u32::MAX))
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,256 @@
+//! Reading what a BTREE segment holds: parameters, ids, the summary of its pages, and a copy without some rows.
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, UInt64Array};
+use arrow::compute::{concat, filter};
+use arrow::datatypes::{DataType, UInt32Type, UInt64Type};
+use roaring::RoaringTreemap;
+use serde_json::{Value, json};
+
+use crate::error::{Error, Result};
+use crate::file::{ColumnScan, LanceFile};
+use crate::format::schema::scalar_type;
+use crate::index::btree::write::PageWriter;
+use crate::index::btree::{BATCH_SIZE, DEFAULT_BATCH_SIZE, PAGE_DATA, PAGE_LOOKUP, RANGE_PARTITIONED, ZONE_SIZE};
+use crate::index::json::scalar;
+use crate::index::sort::PAGE_ROWS;
+use crate::index::{BuiltIndex, Params, SegmentFiles};
+
+/// Files of a segment by what they are.
+struct Layout {
+    /// One, or one per range in the legacy layout (index-formats §5.4).
+    data: Vec<String>,
+    /// The lookup file; in the legacy layout possibly that of a single part.
+    lookup: Vec<String>,
+    /// Is it the legacy layout?
+    parts: bool,
+}
+
+async fn layout(segment: &SegmentFiles) -> Result<Layout> {
+    let files = segment.files().await?;
+    let names: Vec<String> = files.into_iter().map(|file| file.path).collect();
+    let ending = |suffix: &str| -> Vec<String> {
+        let mut found: Vec<String> =
+            names.iter().filter(|name| name.starts_with("part_") && name.ends_with(suffix)).cloned().collect();
+        // Parts are numbered by a decimal u64; of equal digits text order is number order.
+        found.sort_by_key(|name| (name.len(), name.clone()));
+        found
+    };
+    let parts = ending(PAGE_DATA);
+    let has_lookup = names.iter().any(|name| name == PAGE_LOOKUP);
+    if parts.is_empty() || names.iter().any(|name| name == PAGE_DATA) {
+        return Ok(Layout { data: vec![PAGE_DATA.to_owned()], lookup: vec![PAGE_LOOKUP.to_owned()], parts: false });
+    }
+    let lookup = if has_lookup { vec![PAGE_LOOKUP.to_owned()] } else { ending(PAGE_LOOKUP) };
+    Ok(Layout { data: parts, lookup, parts: true })
+}
+
+/// `batch_size` of a lookup file; 4096 when it is not there.
+fn batch_size(segment: &SegmentFiles, name: &str, lookup: &LanceFile) -> Result<u64> {
+    match lookup.metadata().get(BATCH_SIZE) {
+        None => Ok(DEFAULT_BATCH_SIZE),
+        Some(text) => text.parse().ok().filter(|size| *size > 0).ok_or_else(|| {
+            Error::corrupt(&segment.label(name), format!("the metadata says batch_size {text}, which is not a number of rows"))
+        }),
+    }
+}
+
+pub(super) async fn recover_params(segment: &SegmentFiles) -> Result<Params> {
+    let layout = layout(segment).await?;
+    let Some(name) = layout.lookup.first() else { return Ok(Params::new()) };
+    let size = batch_size(segment, name, &segment.open(name).await?)?;
+    Ok(Params::from_iter([(ZONE_SIZE.to_owned(), size.into())]))
+}
+
+/// The two columns of a data file, found by name and checked to be where Lance reads them.
+fn columns(segment: &SegmentFiles, name: &str, file: &LanceFile) -> Result<(usize, usize)> {
+    match (file.column_index("values"), file.column_index("ids")) {
+        (Some(0), Some(1)) => Ok((0, 1)),
+        _ => Err(Error::corrupt(&segment.label(name), "the first two columns are not `values` and `ids`")),
+    }
+}
+
+pub(super) async fn stored_rows(segment: &SegmentFiles) -> Result<RoaringTreemap> {
+    let mut rows = RoaringTreemap::new();
+    for name in layout(segment).await?.data {
+        let file = segment.open(&name).await?;
+        let (_, ids) = columns(segment, &name, &file)?;
+        let mut scan = file.scan(ids, &DataType::UInt64, false, 0..file.rows());
+        while let Some(array) = scan.next().await? {
+            let mut batch = ids_of(segment, &name, &array)?.values().to_vec();
+            batch.sort_unstable();
+            rows.extend(batch);
+        }
+    }
+    Ok(rows)
+}
+
+fn ids_of(segment: &SegmentFiles, name: &str, array: &ArrayRef) -> Result<UInt64Array> {
+    match array.as_primitive_opt::<UInt64Type>() {
+        Some(ids) if ids.null_count() == 0 => Ok(ids.clone()),
+        _ => Err(Error::corrupt(&segment.label(name), "the column `ids` is not made of row ids")),
+    }
+}
+
+/// A column scan whose arrays can be taken in pieces.
+struct Pieces {
+    scan: ColumnScan,
+    rest: Option<ArrayRef>,
+}
+
+impl Pieces {
+    async fn available(&mut self) -> Result<usize> {
+        while self.rest.as_ref().is_none_or(|rest| rest.is_empty()) {
+            self.rest = self.scan.next().await?;
+            if self.rest.is_none() {
+                return Ok(0);
+            }
+        }
+        Ok(self.rest.as_ref().map_or(0, |rest| rest.len()))
+    }
+
+    fn take(&mut self, rows: usize) -> Option<ArrayRef> {
+        let rest = self.rest.take()?;
+        self.rest = (rows < rest.len()).then(|| rest.slice(rows, rest.len() - rows));
+        Some(rest.slice(0, rows.min(rest.len())))
+    }
+}
+
+pub(super) async fn copy_without(
+    segment: &SegmentFiles,
+    data_type: &DataType,
+    drop: &dyn Fn(u64) -> bool,
+) -> Result<Option<BuiltIndex>> {
+    if layout(segment).await?.parts {
+        return Ok(None);
+    }
+    let lookup = segment.open(PAGE_LOOKUP).await?;
+    let size = batch_size(segment, PAGE_LOOKUP, &lookup)?;
+    let file = segment.open(PAGE_DATA).await?;
+    let (values_at, ids_at) = columns(segment, PAGE_DATA, &file)?;
+    let logical_type = file.fields().get(values_at).map(|field| field.logical_type.clone()).unwrap_or_default();
+    if scalar_type(&logical_type)? != *data_type {
+        return Err(Error::corrupt(
+            &segment.label(PAGE_DATA),
+            format!("`values` is {logical_type}, the indexed column is {data_type}"),
+        ));
+    }
+    let mut values = Pieces { scan: file.scan(values_at, data_type, true, 0..file.rows()), rest: None };
+    let mut ids = Pieces { scan: file.scan(ids_at, &DataType::UInt64, false, 0..file.rows()), rest: None };
+    let mut writer = PageWriter::new(data_type, &logical_type, size, segment.index_version());
+    let mut waiting: (Vec<ArrayRef>, Vec<ArrayRef>, usize) = Default::default();
+    let failed = |error| Error::internal(format!("index rows cannot be filtered: {error}"));
+    loop {
+        let rows = values.available().await?.min(ids.available().await?);
+        let (Some(value_part), Some(id_part)) = (values.take(rows), ids.take(rows)) else { break };
+        let part = ids_of(segment, PAGE_DATA, &id_part)?;
+        let keep = BooleanArray::from_iter(part.values().iter().map(|id| Some(!drop(*id))));
+        waiting.0.push(filter(&value_part, &keep).map_err(failed)?);
+        waiting.1.push(filter(&id_part, &keep).map_err(failed)?);
+        waiting.2 += keep.true_count();
+        if waiting.2 >= PAGE_ROWS {
+            flush(segment, &mut writer, std::mem::take(&mut waiting))?;
+        }
+    }
+    flush(segment, &mut writer, waiting)?;
+    let mut built = writer.finish()?;
+    if let Some(details) = &segment.entry().details {
+        built.details = details.clone();
+    }
+    Ok(Some(built))
+}
+
+fn flush(segment: &SegmentFiles, writer: &mut PageWriter, waiting: (Vec<ArrayRef>, Vec<ArrayRef>, usize)) -> Result<()> {
+    let (values, ids, rows) = waiting;
+    if rows == 0 {
+        return Ok(());
+    }
+    let join = |parts: &[ArrayRef]| {
+        let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
+        concat(&parts).map_err(|error| Error::internal(format!("index rows cannot be joined: {error}")))
+    };
+    let ids = ids_of(segment, PAGE_DATA, &join(&ids)?)?;
+    writer.push(&join(&values)?, ids)
+}
+
+/// Reads a whole column of a small file.
+pub(in crate::index) async fn whole(file: &LanceFile, column: usize, data_type: &DataType, nullable: bool) -> Result<ArrayRef> {
+    let mut parts = Vec::new();
+    let mut scan = file.scan(column, data_type, nullable, 0..file.rows());
+    while let Some(part) = scan.next().await? {
+        parts.push(part);
+    }
+    let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
+    if parts.is_empty() {
+        return Ok(arrow::array::new_empty_array(data_type));
+    }
+    concat(&parts).map_err(|error| Error::internal(format!("column parts cannot be joined: {error}")))
+}
+
+pub(super) async fn inspect(segment: &SegmentFiles) -> Result<Value> {
+    let layout = layout(segment).await?;
+    let mut rows = 0u64;
+    let mut data = Vec::new();
+    for name in &layout.data {
+        let file = segment.open(name).await?;
+        columns(segment, name, &file)?;
+        rows += file.rows();
+        data.push(file);
+    }
+    let (mut pages, mut nulls, mut max) = (0u64, 0u64, Value::Null);
+    let mut sizes = Vec::new();
+    let mut problems: Vec<String> = Vec::new();
+    let mut range_partitioned = layout.parts;
+    for name in &layout.lookup {
+        let lookup = segment.open(name).await?;
+        range_partitioned |= lookup.metadata().get(RANGE_PARTITIONED).is_some_and(|text| text == "true");
+        sizes.push(batch_size(segment, name, &lookup)?);
+        pages += lookup.rows();
+        let counts = whole(&lookup, 2, &DataType::UInt32, false).await?;
+        let counts = counts
+            .as_primitive_opt::<UInt32Type>()
+            .ok_or_else(|| Error::corrupt(&segment.label(name), "`null_count` is not made of counts"))?;
+        nulls += counts.values().iter().map(|count| u64::from(*count)).sum::<u64>();
+        if let Some(data_type) = bounds_type(&lookup)
+            && lookup.rows() > 0
+        {
+            let last = lookup.rows() - 1;
+            if let Some(array) = lookup.scan(1, &data_type, true, last..lookup.rows()).next().await? {
+                max = scalar(&array, 0);
+            }
+        }
+    }
+    let mut min = Value::Null;
+    if let (Some(file), false) = (data.first(), layout.parts)
+        && nulls < rows
+        && let Some(data_type) = bounds_type(file)
+        && let Some(array) = file.scan(0, &data_type, true, nulls..nulls + 1).next().await?
+    {
+        min = scalar(&array, 0);
+    }
+    if let ([size], false) = (sizes.as_slice(), layout.parts)
+        && pages != rows.div_ceil(*size)
+    {
+        problems.push(format!("{pages} lookup rows for {rows} rows in pages of {size}"));
+    }
+    if nulls > rows {
+        problems.push(format!("{nulls} nulls in {rows} rows"));
+    }
+    Ok(json!({
+        "method": "BTREE",
+        "index_version": segment.index_version(),
+        "rows": rows,
+        "pages": pages,
+        "batch_size": sizes.first(),
+        "nulls": nulls,
+        "min": min,
+        "max": max,
+        "range_partitioned": range_partitioned,
+        "data_files": layout.data,
+        "problems": problems,
+    }))
+}
+
+/// Type of the first column of a file; `None` for a type this build has no name for.
+fn bounds_type(file: &LanceFile) -> Option<DataType> {
+    file.fields().first().and_then(|field| scalar_type(&field.logical_type).ok())
+}

@@ -1,0 +1,77 @@
+//! Values of index files as JSON, for inspection.
+
+use std::fmt::Write;
+
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::datatypes::{DataType, Float32Type, Float64Type};
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use serde_json::Value;
+
+/// Largest whole number every JSON reader keeps exactly.
+const EXACT: u64 = 1 << 53;
+
+/// Slot `row` as JSON: whole numbers past 2^53 as decimal text, floats that JSON lacks as text, binary as hex, times as
+/// Arrow writes them.
+pub fn scalar(array: &ArrayRef, row: usize) -> Value {
+    if row >= array.len() || array.is_null(row) {
+        return Value::Null;
+    }
+    match array.data_type() {
+        DataType::Boolean => Value::Bool(array.as_boolean().value(row)),
+        DataType::Float32 => float(f64::from(array.as_primitive::<Float32Type>().value(row))),
+        DataType::Float64 => float(array.as_primitive::<Float64Type>().value(row)),
+        DataType::Binary => hex(array.as_binary::<i32>().value(row)),
+        DataType::LargeBinary => hex(array.as_binary::<i64>().value(row)),
+        DataType::FixedSizeBinary(_) => hex(array.as_fixed_size_binary().value(row)),
+        other => {
+            let options = FormatOptions::default();
+            let text = match ArrayFormatter::try_new(array.as_ref(), &options) {
+                Ok(formatter) => formatter.value(row).try_to_string().ok(),
+                Err(_) => None,
+            };
+            let Some(text) = text else { return Value::Null };
+            if !other.is_integer() {
+                return Value::String(text);
+            }
+            match text.parse::<i64>() {
+                Ok(number) if number.unsigned_abs() <= EXACT => number.into(),
+                _ => Value::String(text),
+            }
+        }
+    }
+}
+
+fn float(value: f64) -> Value {
+    serde_json::Number::from_f64(value).map_or_else(|| Value::String(value.to_string()), Value::Number)
+}
+
+fn hex(bytes: &[u8]) -> Value {
+    Value::String(bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{BinaryArray, Float64Array, Int64Array, StringArray, TimestampMicrosecondArray};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_has_a_json_form() {
+        let show = |array: ArrayRef| (0..array.len()).map(|row| scalar(&array, row)).collect::<Vec<_>>();
+        assert_eq!(
+            show(Arc::new(Int64Array::from(vec![Some(-3), None, Some(i64::MAX), Some(1 << 53)]))),
+            [json!(-3), Value::Null, json!("9223372036854775807"), json!(9007199254740992i64)]
+        );
+        assert_eq!(show(Arc::new(Float64Array::from(vec![1.5, f64::NAN, f64::NEG_INFINITY]))), [json!(1.5), json!("NaN"), json!("-inf")]);
+        assert_eq!(show(Arc::new(StringArray::from(vec!["12"]))), [json!("12")]);
+        assert_eq!(show(Arc::new(BinaryArray::from(vec![&[1u8, 0xff][..]]))), [json!("01ff")]);
+        assert_eq!(show(Arc::new(TimestampMicrosecondArray::from(vec![0]))), [json!("1970-01-01T00:00:00")]);
+    }
+}

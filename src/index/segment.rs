@@ -1,0 +1,56 @@
+//! The stored files of one segment.
+
+use crate::error::Result;
+use crate::file::LanceFile;
+use crate::format::index_metadata::{IndexFile, IndexMetadata};
+use crate::store::Store;
+
+/// A segment folder together with the manifest entry that names it.
+#[derive(Clone)]
+pub struct SegmentFiles {
+    store: Store,
+    entry: IndexMetadata,
+}
+
+impl SegmentFiles {
+    /// `store` is rooted at the segment folder (`_indices/{uuid}` of the base the entry points to).
+    pub fn new(store: Store, entry: IndexMetadata) -> SegmentFiles {
+        SegmentFiles { store, entry }
+    }
+
+    /// The manifest entry.
+    pub fn entry(&self) -> &IndexMetadata {
+        &self.entry
+    }
+
+    /// Format version; one that was never recorded reads as 0.
+    pub fn index_version(&self) -> i32 {
+        self.entry.index_version.unwrap_or(0)
+    }
+
+    /// `{uuid}/{name}`, for messages.
+    pub fn label(&self, name: &str) -> String {
+        format!("_indices/{}/{name}", self.entry.uuid)
+    }
+
+    /// Names and, where recorded, sizes: the entry's list, or the folder's listing when the entry has none.
+    ///
+    /// # Errors
+    /// Those of listing.
+    pub async fn files(&self) -> Result<Vec<IndexFile>> {
+        if !self.entry.files.is_empty() {
+            return Ok(self.entry.files.clone());
+        }
+        let listed = self.store.list("").await?;
+        Ok(listed.into_iter().map(|entry| IndexFile { path: entry.name, size_bytes: entry.size }).collect())
+    }
+
+    /// Opens a file of the segment, with its recorded size when there is one.
+    ///
+    /// # Errors
+    /// Those of [`LanceFile::open`].
+    pub async fn open(&self, name: &str) -> Result<LanceFile> {
+        let size = self.entry.files.iter().find(|file| file.path == name).map(|file| file.size_bytes);
+        LanceFile::open(&self.store, name, size).await
+    }
+}

@@ -1,0 +1,455 @@
+//! Strings and binaries: unsigned byte order, shorter first.
+//!
+//! Rows are distributed over buckets by eight bytes taken after the common prefix, between splitters drawn from a sample,
+//! each splitter having a bucket of its own so that a value that fills half the column cannot stall the division. The
+//! bytes themselves move along, so sorting a bucket and reading it in order stays inside the cache; nothing is allocated
+//! per row. What ends up in the arena is the value buffer of the index pages.
+
+// Hot loops over our own buffers: every index below comes from lengths counted in the same function.
+#![allow(clippy::indexing_slicing)]
+
+use arrow::array::{Array, ArrayData, ArrayRef, make_array};
+use arrow::buffer::{Buffer, NullBuffer, ScalarBuffer};
+use arrow::datatypes::{ArrowNativeType, DataType};
+
+use crate::error::{Error, ErrorCode, Result};
+use crate::index::sort::numbers::{out_of_memory, wrong_type, zeroed};
+use crate::index::sort::rows::{Chunk, row_id, rows_bytes};
+use crate::index::sort::{PAGE_BYTES, PAGE_ROWS, Sorted, ValueSorter};
+use crate::table::scan::BatchRows;
+
+const MAX_SPLITTERS: usize = 511;
+const ROWS_PER_SPLITTER: usize = 1 << 13;
+const SAMPLE: usize = 1 << 13;
+/// Largest bucket sorted in one piece; larger ones are distributed again, by bytes further in.
+const LARGE_BUCKET: usize = 1 << 16;
+
+/// The bytes of an array's slots, whatever the offset width.
+pub struct ByteSlots {
+    offsets: Offsets,
+    data: Buffer,
+    length: usize,
+}
+
+enum Offsets {
+    Small(ScalarBuffer<i32>),
+    Large(ScalarBuffer<i64>),
+    Fixed(usize),
+}
+
+impl ByteSlots {
+    /// A view of a string or binary array; `None` for other types.
+    pub fn new(array: &dyn Array) -> Option<ByteSlots> {
+        let data = array.to_data();
+        let length = data.len();
+        let buffers = data.buffers();
+        Some(match array.data_type() {
+            DataType::Utf8 | DataType::Binary => ByteSlots {
+                offsets: Offsets::Small(offsets_of(&data)?),
+                data: buffers.get(1)?.clone(),
+                length,
+            },
+            DataType::LargeUtf8 | DataType::LargeBinary => ByteSlots {
+                offsets: Offsets::Large(offsets_of(&data)?),
+                data: buffers.get(1)?.clone(),
+                length,
+            },
+            DataType::FixedSizeBinary(width) => {
+                let width = usize::try_from(*width).ok()?;
+                let start = data.offset().checked_mul(width)?;
+                let bytes = length.checked_mul(width)?;
+                let buffer = buffers.first()?;
+                (start.checked_add(bytes)? <= buffer.len()).then_some(())?;
+                ByteSlots { offsets: Offsets::Fixed(width), data: buffer.slice_with_length(start, bytes), length }
+            }
+            _ => return None,
+        })
+    }
+
+    /// Bytes of slot `index`; empty for an index outside.
+    pub fn get(&self, index: usize) -> &[u8] {
+        let range = match &self.offsets {
+            Offsets::Small(offsets) => match offsets.get(index..index + 2) {
+                Some([start, end]) => *start as usize..*end as usize,
+                _ => return &[],
+            },
+            Offsets::Large(offsets) => match offsets.get(index..index + 2) {
+                Some([start, end]) => *start as usize..*end as usize,
+                _ => return &[],
+            },
+            Offsets::Fixed(width) => index * width..(index + 1) * width,
+        };
+        self.data.get(range).unwrap_or(&[])
+    }
+
+    /// Slots.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    fn bytes(&self) -> u64 {
+        match &self.offsets {
+            Offsets::Small(offsets) => span(offsets) + 4 * self.length as u64,
+            Offsets::Large(offsets) => span(offsets) + 8 * self.length as u64,
+            Offsets::Fixed(_) => self.data.len() as u64,
+        }
+    }
+}
+
+fn span<T: ArrowNativeType>(offsets: &[T]) -> u64 {
+    match offsets {
+        [first, .., last] => last.as_usize().saturating_sub(first.as_usize()) as u64,
+        _ => 0,
+    }
+}
+
+/// The `length + 1` offsets of an array's own slots; an array without rows may have none at all.
+fn offsets_of<T: ArrowNativeType>(data: &ArrayData) -> Option<ScalarBuffer<T>> {
+    let buffer = data.buffers().first()?.clone();
+    if data.is_empty() {
+        return Some(ScalarBuffer::from(Vec::new()));
+    }
+    let end = data.offset().checked_add(data.len())?.checked_add(1)?.checked_mul(size_of::<T>())?;
+    (buffer.len() >= end && buffer.as_ptr().align_offset(align_of::<T>()) == 0)
+        .then(|| ScalarBuffer::new(buffer, data.offset(), data.len() + 1))
+}
+
+/// Rows with bytes, in any order.
+trait Source {
+    fn each(&self, f: impl FnMut(&[u8], u64));
+}
+
+impl Source for Chunk<ByteSlots> {
+    fn each(&self, mut f: impl FnMut(&[u8], u64)) {
+        for index in 0..self.values.len() {
+            if self.nulls.as_ref().is_none_or(|nulls: &NullBuffer| nulls.is_valid(index))
+                && let Some(id) = row_id(&self.rows, index)
+            {
+                f(self.values.get(index), id);
+            }
+        }
+    }
+}
+
+impl Source for Vec<Chunk<ByteSlots>> {
+    fn each(&self, mut f: impl FnMut(&[u8], u64)) {
+        for chunk in self {
+            chunk.each(&mut f);
+        }
+    }
+}
+
+/// Rows laid end to end.
+struct Run {
+    arena: Vec<u8>,
+    lengths: Vec<u32>,
+    ids: Vec<u64>,
+}
+
+impl Source for Run {
+    fn each(&self, mut f: impl FnMut(&[u8], u64)) {
+        let mut rest = self.arena.as_slice();
+        for (length, id) in self.lengths.iter().zip(&self.ids) {
+            let (value, tail) = rest.split_at(*length as usize);
+            rest = tail;
+            f(value, *id);
+        }
+    }
+}
+
+/// Where sorted rows go: three buffers of exactly the right size.
+struct Target<'a> {
+    arena: &'a mut [u8],
+    lengths: &'a mut [u32],
+    ids: &'a mut [u64],
+}
+
+/// Collects and sorts a string or binary column.
+pub struct ByteSorter {
+    data_type: DataType,
+    chunks: Vec<Chunk<ByteSlots>>,
+    rows: usize,
+    bytes: usize,
+    held: u64,
+    ascending: bool,
+    last: Vec<u8>,
+}
+
+impl ByteSorter {
+    /// A sorter for a column of `data_type`.
+    pub fn new(data_type: DataType) -> ByteSorter {
+        ByteSorter { data_type, chunks: Vec::new(), rows: 0, bytes: 0, held: 0, ascending: true, last: Vec::new() }
+    }
+}
+
+impl ValueSorter for ByteSorter {
+    fn push(&mut self, values: &ArrayRef, rows: BatchRows) -> Result<()> {
+        if values.data_type() != &self.data_type {
+            return Err(wrong_type(&self.data_type, values.data_type()));
+        }
+        let slots = ByteSlots::new(values).ok_or_else(|| Error::internal("a byte array has no readable buffers"))?;
+        let nulls = values.nulls().filter(|nulls| nulls.null_count() > 0).cloned();
+        self.held += slots.bytes() + rows_bytes(&rows);
+        let chunk = Chunk { values: slots, nulls, rows };
+        let (mut count, mut bytes, mut longest) = (0usize, 0usize, 0usize);
+        let mut ascending = self.ascending;
+        let mut last: &[u8] = &self.last;
+        for index in 0..chunk.values.len() {
+            if chunk.nulls.as_ref().is_some_and(|nulls| nulls.is_null(index)) {
+                continue;
+            }
+            let value = chunk.values.get(index);
+            count += 1;
+            bytes = bytes.checked_add(value.len()).ok_or_else(|| out_of_memory(usize::MAX))?;
+            longest = longest.max(value.len());
+            if ascending {
+                ascending = last <= value;
+                last = value;
+            }
+        }
+        if u32::try_from(longest).is_err() {
+            return Err(Error::new(ErrorCode::MemoryLimit, format!("a value of {longest} bytes cannot be indexed")));
+        }
+        let last = if ascending { last.to_vec() } else { Vec::new() };
+        (self.ascending, self.last) = (ascending, last);
+        self.rows += count;
+        self.bytes = self.bytes.checked_add(bytes).ok_or_else(|| out_of_memory(usize::MAX))?;
+        self.chunks.push(chunk);
+        Ok(())
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        let rows = self.rows as u64;
+        let per_row = 4 + 8 + if self.ascending { 0 } else { 2 };
+        self.held + self.bytes as u64 + rows * per_row
+    }
+
+    fn finish(self: Box<Self>) -> Result<Sorted> {
+        let ByteSorter { data_type, chunks, rows, bytes, ascending, .. } = *self;
+        let mut run = Run { arena: zeroed(bytes)?, lengths: zeroed(rows)?, ids: zeroed(rows)? };
+        let target = Target { arena: &mut run.arena, lengths: &mut run.lengths, ids: &mut run.ids };
+        if ascending {
+            copy(chunks, target);
+        } else {
+            distribute(chunks, target, &mut Scratch::default())?;
+        }
+        let Run { arena, lengths, ids } = run;
+        let pages = match &data_type {
+            DataType::FixedSizeBinary(width) => fixed_pages(&data_type, *width as usize, rows, arena)?,
+            DataType::LargeUtf8 | DataType::LargeBinary => variable_pages::<i64>(&data_type, arena, &lengths)?,
+            _ => variable_pages::<i32>(&data_type, arena, &lengths)?,
+        };
+        Ok(Sorted { pages, ids: ScalarBuffer::from(ids) })
+    }
+}
+
+fn copy(chunks: Vec<Chunk<ByteSlots>>, target: Target) {
+    let (mut row, mut byte) = (0, 0);
+    for chunk in chunks {
+        chunk.each(|value, id| {
+            target.arena[byte..byte + value.len()].copy_from_slice(value);
+            target.lengths[row] = value.len() as u32;
+            target.ids[row] = id;
+            byte += value.len();
+            row += 1;
+        });
+    }
+}
+
+/// Eight bytes from `skip` on as a number in byte order; missing bytes count as 0.
+fn window(value: &[u8], skip: usize) -> u64 {
+    let rest = value.get(skip..).unwrap_or(&[]);
+    match rest.first_chunk::<8>() {
+        Some(bytes) => u64::from_be_bytes(*bytes),
+        None => {
+            let mut bytes = [0; 8];
+            bytes[..rest.len()].copy_from_slice(rest);
+            u64::from_be_bytes(bytes)
+        }
+    }
+}
+
+/// Length of the prefix that all values share.
+fn common_prefix(source: &impl Source) -> usize {
+    let mut shared: Option<Vec<u8>> = None;
+    source.each(|value, _| match &mut shared {
+        None => shared = Some(value.to_vec()),
+        Some(prefix) => {
+            if !value.starts_with(prefix) {
+                let same = prefix.iter().zip(value).take_while(|(a, b)| a == b).count();
+                prefix.truncate(same);
+            }
+        }
+    });
+    shared.map_or(0, |prefix| prefix.len())
+}
+
+fn splitters(source: &impl Source, rows: usize, skip: usize) -> Vec<u64> {
+    let stride = (rows / SAMPLE).max(1);
+    let mut sample = Vec::with_capacity(rows / stride + 1);
+    let mut at = 0;
+    source.each(|value, _| {
+        if at % stride == 0 {
+            sample.push(window(value, skip));
+        }
+        at += 1;
+    });
+    sample.sort_unstable();
+    let wanted = (rows / ROWS_PER_SPLITTER).clamp(1, MAX_SPLITTERS);
+    let mut chosen: Vec<u64> = (1..=wanted).filter_map(|n| sample.get(n * sample.len() / (wanted + 1)).copied()).collect();
+    chosen.dedup();
+    chosen
+}
+
+#[derive(Default)]
+struct Scratch {
+    entries: Vec<(u64, u32)>,
+    offsets: Vec<usize>,
+    bytes: Vec<u8>,
+    rows: Vec<(u32, u64)>,
+}
+
+/// Moves the rows of `source` into `target` in order.
+fn distribute(source: impl Source, target: Target, scratch: &mut Scratch) -> Result<()> {
+    let rows = target.ids.len();
+    let skip = common_prefix(&source);
+    let splitters = splitters(&source, rows, skip);
+    // Even buckets lie between splitters, odd ones hold exactly one splitter's value.
+    let bucket_of = |value: &[u8]| {
+        let key = window(value, skip);
+        let at = splitters.partition_point(|splitter| *splitter < key);
+        2 * at + usize::from(splitters.get(at) == Some(&key))
+    };
+    let buckets = 2 * splitters.len() + 1;
+    let mut which: Vec<u16> = Vec::new();
+    which.try_reserve_exact(rows).map_err(|_| out_of_memory(2 * rows))?;
+    let mut ends = vec![(0usize, 0usize); buckets];
+    source.each(|value, _| {
+        let bucket = bucket_of(value);
+        which.push(bucket as u16);
+        ends[bucket].0 += 1;
+        ends[bucket].1 += value.len();
+    });
+    let undivided = ends.iter().any(|(count, _)| *count == rows);
+    let mut cursors = Vec::with_capacity(buckets);
+    let (mut row, mut byte) = (0, 0);
+    for end in &mut ends {
+        cursors.push((row, byte));
+        (row, byte) = (row + end.0, byte + end.1);
+        *end = (row, byte);
+    }
+    let mut position = 0;
+    source.each(|value, id| {
+        let (row, byte) = &mut cursors[which[position] as usize];
+        target.arena[*byte..*byte + value.len()].copy_from_slice(value);
+        target.lengths[*row] = value.len() as u32;
+        target.ids[*row] = id;
+        *row += 1;
+        *byte += value.len();
+        position += 1;
+    });
+    drop((source, which));
+    let (mut row, mut byte) = (0, 0);
+    for (row_end, byte_end) in ends {
+        let part = Target {
+            arena: &mut target.arena[byte..byte_end],
+            lengths: &mut target.lengths[row..row_end],
+            ids: &mut target.ids[row..row_end],
+        };
+        (row, byte) = (row_end, byte_end);
+        if part.ids.len() > LARGE_BUCKET && !undivided && !all_equal(&part) {
+            let run = Run { arena: part.arena.to_vec(), lengths: part.lengths.to_vec(), ids: part.ids.to_vec() };
+            distribute(run, part, scratch)?;
+        } else {
+            sort_bucket(part, scratch);
+        }
+    }
+    Ok(())
+}
+
+fn all_equal(part: &Target) -> bool {
+    let Some(length) = part.lengths.first().map(|length| *length as usize) else { return true };
+    if part.lengths.iter().any(|other| *other as usize != length) {
+        return false;
+    }
+    length == 0 || part.arena.chunks_exact(length).all(|value| value == &part.arena[..length])
+}
+
+fn sort_bucket(part: Target, scratch: &mut Scratch) {
+    if part.ids.len() < 2 || all_equal(&part) {
+        return;
+    }
+    let Scratch { entries, offsets, bytes, rows } = scratch;
+    offsets.clear();
+    let mut end = 0;
+    for length in part.lengths.iter() {
+        offsets.push(end);
+        end += *length as usize;
+    }
+    let lengths = &*part.lengths;
+    let value = |index: u32| {
+        let start = offsets[index as usize];
+        &part.arena[start..start + lengths[index as usize] as usize]
+    };
+    let first = value(0);
+    let skip = (1..lengths.len() as u32).fold(first.len(), |skip, index| {
+        let other = value(index);
+        if other.starts_with(&first[..skip]) { skip } else { first.iter().zip(other).take_while(|(a, b)| a == b).count() }
+    });
+    entries.clear();
+    entries.extend((0..lengths.len() as u32).map(|index| (window(value(index), skip), index)));
+    entries.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| value(a.1)[skip..].cmp(&value(b.1)[skip..])));
+    bytes.clear();
+    rows.clear();
+    for (_, index) in entries.iter() {
+        bytes.extend_from_slice(value(*index));
+        rows.push((lengths[*index as usize], part.ids[*index as usize]));
+    }
+    part.arena.copy_from_slice(bytes);
+    for ((length, id), row) in part.lengths.iter_mut().zip(part.ids.iter_mut()).zip(rows.iter()) {
+        (*length, *id) = *row;
+    }
+}
+
+fn page_of(data_type: &DataType, rows: usize, buffers: Vec<Buffer>) -> Result<ArrayRef> {
+    let data = ArrayData::builder(data_type.clone())
+        .len(rows)
+        .buffers(buffers)
+        .build()
+        .map_err(|error| Error::internal(format!("sorted bytes do not form an array: {error}")))?;
+    Ok(make_array(data))
+}
+
+fn fixed_pages(data_type: &DataType, width: usize, rows: usize, arena: Vec<u8>) -> Result<Vec<ArrayRef>> {
+    let whole = page_of(data_type, rows, vec![Buffer::from_vec(arena)])?;
+    Ok(super::numbers::cut(&whole, (PAGE_BYTES / width.max(1)).clamp(1, PAGE_ROWS)))
+}
+
+fn variable_pages<T: ArrowNativeType>(data_type: &DataType, arena: Vec<u8>, lengths: &[u32]) -> Result<Vec<ArrayRef>> {
+    let arena = Buffer::from_vec(arena);
+    let mut pages = Vec::new();
+    let mut start = 0;
+    let mut offsets: Vec<T> = vec![T::usize_as(0)];
+    let mut used = 0usize;
+    for length in lengths {
+        let length = *length as usize;
+        if offsets.len() > 1 && (used + length > PAGE_BYTES || offsets.len() > PAGE_ROWS) {
+            let rows = offsets.len() - 1;
+            let buffer = Buffer::from_vec(std::mem::replace(&mut offsets, vec![T::usize_as(0)]));
+            pages.push(page_of(data_type, rows, vec![buffer, arena.slice_with_length(start, used)])?);
+            start += used;
+            used = 0;
+        }
+        used += length;
+        offsets.push(T::usize_as(used));
+    }
+    if offsets.len() > 1 {
+        let rows = offsets.len() - 1;
+        pages.push(page_of(data_type, rows, vec![Buffer::from_vec(offsets), arena.slice_with_length(start, used)])?);
+    }
+    Ok(pages)
+}
+
+#[cfg(test)]
+#[path = "bytes_tests.rs"]
+mod tests;
