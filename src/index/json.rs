@@ -69,7 +69,10 @@ mod tests {
             show(Arc::new(Int64Array::from(vec![Some(-3), None, Some(i64::MAX), Some(1 << 53)]))),
             [json!(-3), Value::Null, json!("9223372036854775807"), json!(9007199254740992i64)]
         );
-        assert_eq!(show(Arc::new(Float64Array::from(vec![1.5, f64::NAN, f64::NEG_INFINITY]))), [json!(1.5), json!("NaN"), json!("-inf")]);
+        assert_eq!(
+            show(Arc::new(Float64Array::from(vec![1.5, f64::NAN, f64::NEG_INFINITY]))),
+            [json!(1.5), json!("NaN"), json!("-inf")]
+        );
         assert_eq!(show(Arc::new(StringArray::from(vec!["12"]))), [json!("12")]);
         assert_eq!(show(Arc::new(BinaryArray::from(vec![&[1u8, 0xff][..]]))), [json!("01ff")]);
         assert_eq!(show(Arc::new(TimestampMicrosecondArray::from(vec![0]))), [json!("1970-01-01T00:00:00")]);

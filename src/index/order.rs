@@ -7,7 +7,7 @@ use arrow::datatypes::{ArrowNativeType, i256};
 use half::f16;
 
 /// An unsigned key: compared, and spread over slots by its distance from a minimum.
-pub trait Key: Copy + Ord + Default {
+pub trait Key: Copy + Ord + Default + std::fmt::Debug {
     /// Bits needed for `max - self`; 0 when equal. `self` must not be above `max`.
     fn bits_to(self, max: Self) -> u32;
 

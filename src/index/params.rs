@@ -12,7 +12,9 @@ use crate::index::Params;
 pub fn merge_known(method: &str, known: &[&str], mut base: Params, given: &Params) -> Result<Params> {
     for (key, value) in given {
         if !known.contains(&key.as_str()) {
-            return Err(Error::invalid(format!("{method} has no parameter {key}; it has {}", known.join(", "))).with("key", key.as_str()));
+            return Err(
+                Error::invalid(format!("{method} has no parameter {key}; it has {}", known.join(", "))).with("key", key.as_str())
+            );
         }
         base.insert(key.clone(), value.clone());
     }
@@ -31,8 +33,11 @@ pub fn positive(params: &Params, key: &str, default: u64, limit: u64) -> Result<
         Some(other) => other.as_u64(),
     };
     number.filter(|number| (1..=limit).contains(number)).ok_or_else(|| {
-        Error::invalid(format!("parameter {key} must be a whole number from 1 to {limit}, not {}", params.get(key).unwrap_or(&Value::Null)))
-            .with("key", key)
+        Error::invalid(format!(
+            "parameter {key} must be a whole number from 1 to {limit}, not {}",
+            params.get(key).unwrap_or(&Value::Null)
+        ))
+        .with("key", key)
     })
 }
 
@@ -60,7 +65,8 @@ mod tests {
 
     #[test]
     fn given_wins_and_unknown_keys_are_refused() {
-        let merged = merge_known("BTREE", &["zone_size"], params(json!({"zone_size": 7})), &params(json!({"zone_size": 9}))).unwrap();
+        let merged =
+            merge_known("BTREE", &["zone_size"], params(json!({"zone_size": 7})), &params(json!({"zone_size": 9}))).unwrap();
         assert_eq!(merged, params(json!({"zone_size": 9})));
         let error = merge_known("BTREE", &["zone_size"], Params::new(), &params(json!({"zonesize": 9}))).unwrap_err();
         assert!(error.message().contains("zonesize") && error.message().contains("zone_size"), "{}", error.message());
@@ -68,7 +74,8 @@ mod tests {
 
     #[test]
     fn limits() {
-        for bad in [json!({"n": 0}), json!({"n": -1}), json!({"n": 1.5}), json!({"n": "x"}), json!({"n": 11}), json!({"n": true})] {
+        for bad in [json!({"n": 0}), json!({"n": -1}), json!({"n": 1.5}), json!({"n": "x"}), json!({"n": 11}), json!({"n": true})]
+        {
             assert!(positive(&params(bad.clone()), "n", 5, 10).is_err(), "{bad}");
         }
         assert_eq!(positive(&params(json!({"n": "10"})), "n", 5, 10).unwrap(), 10);

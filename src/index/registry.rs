@@ -71,8 +71,10 @@ pub fn method_by_name(name: &str) -> Result<&'static dyn IndexMethod> {
     match kind_by_key(&key) {
         Some(kind) => method_of_kind(kind),
         None if key == VECTOR || key.starts_with("ivf") => Err(vector_refused()),
-        None => Err(Error::new(ErrorCode::UnsupportedMethod, format!("there is no index method called {name}; nothing was changed"))
-            .with("method", name)),
+        None => {
+            Err(Error::new(ErrorCode::UnsupportedMethod, format!("there is no index method called {name}; nothing was changed"))
+                .with("method", name))
+        }
     }
 }
 

@@ -31,10 +31,8 @@ pub(super) struct PageWriter {
 
 impl PageWriter {
     pub(super) fn new(data_type: &DataType, logical_type: &str, batch_size: u64, index_version: i32) -> PageWriter {
-        let data = FileWriter::new(vec![
-            WriterField::new("values", logical_type, true),
-            WriterField::new("ids", "uint64", false),
-        ]);
+        let data =
+            FileWriter::new(vec![WriterField::new("values", logical_type, true), WriterField::new("ids", "uint64", false)]);
         PageWriter {
             data,
             data_type: data_type.clone(),

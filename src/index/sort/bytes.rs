@@ -44,16 +44,12 @@ impl ByteSlots {
         let length = data.len();
         let buffers = data.buffers();
         Some(match array.data_type() {
-            DataType::Utf8 | DataType::Binary => ByteSlots {
-                offsets: Offsets::Small(offsets_of(&data)?),
-                data: buffers.get(1)?.clone(),
-                length,
-            },
-            DataType::LargeUtf8 | DataType::LargeBinary => ByteSlots {
-                offsets: Offsets::Large(offsets_of(&data)?),
-                data: buffers.get(1)?.clone(),
-                length,
-            },
+            DataType::Utf8 | DataType::Binary => {
+                ByteSlots { offsets: Offsets::Small(offsets_of(&data)?), data: buffers.get(1)?.clone(), length }
+            }
+            DataType::LargeUtf8 | DataType::LargeBinary => {
+                ByteSlots { offsets: Offsets::Large(offsets_of(&data)?), data: buffers.get(1)?.clone(), length }
+            }
             DataType::FixedSizeBinary(width) => {
                 let width = usize::try_from(*width).ok()?;
                 let start = data.offset().checked_mul(width)?;

@@ -19,7 +19,13 @@ fn shapes(rows: usize, random: &mut Random) -> Vec<(&'static str, Vec<Option<Vec
     reversed.reverse();
     // A long common start after the first byte, except for one outlier: prefixes tell nothing until the second level.
     let mut urls: Vec<_> = (0..rows)
-        .map(|_| some(format!("http{}://www.example.org/some/where/{}", if random.below(2) == 0 { "s" } else { "" }, random.below(1 << 30))))
+        .map(|_| {
+            some(format!(
+                "http{}://www.example.org/some/where/{}",
+                if random.below(2) == 0 { "s" } else { "" },
+                random.below(1 << 30)
+            ))
+        })
         .collect();
     if let Some(first) = urls.first_mut() {
         *first = some("x".to_owned());
@@ -30,7 +36,10 @@ fn shapes(rows: usize, random: &mut Random) -> Vec<(&'static str, Vec<Option<Vec
         ("reversed", reversed),
         ("letters", (0..rows).map(|_| Some(text(random, 12, 3))).collect()),
         ("few", (0..rows).map(|_| some(format!("https://tenant-{}.example.org", random.below(4)))).collect()),
-        ("mostly one", (0..rows).map(|_| if random.below(50) == 0 { Some(text(random, 20, 26)) } else { some("same".to_owned()) }).collect()),
+        (
+            "mostly one",
+            (0..rows).map(|_| if random.below(50) == 0 { Some(text(random, 20, 26)) } else { some("same".to_owned()) }).collect(),
+        ),
         ("equal", vec![some("the same text".to_owned()); rows]),
         ("empty", vec![Some(Vec::new()); rows]),
         // Equal after padding with zeros: only lengths tell them apart.
@@ -48,7 +57,9 @@ fn array(data_type: &DataType, values: &[Option<Vec<u8>>]) -> ArrayRef {
         DataType::LargeUtf8 => Arc::new(LargeStringArray::from_iter(text())),
         DataType::Binary => Arc::new(BinaryArray::from_iter(bytes())),
         DataType::LargeBinary => Arc::new(LargeBinaryArray::from_iter(bytes())),
-        DataType::FixedSizeBinary(width) => Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(bytes(), *width).unwrap()),
+        DataType::FixedSizeBinary(width) => {
+            Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(bytes(), *width).unwrap())
+        }
         other => panic!("{other}"),
     }
 }

@@ -151,13 +151,7 @@ pub fn wrong_type(expected: &DataType, found: &DataType) -> Error {
     Error::invalid(format!("an index builder for {expected} was given values of type {found}"))
 }
 
-fn sort_chunks<N: Number>(
-    chunks: Vec<Chunk<ScalarBuffer<N>>>,
-    low: N::Key,
-    high: N::Key,
-    values: &mut [N],
-    ids: &mut [u64],
-) {
+fn sort_chunks<N: Number>(chunks: Vec<Chunk<ScalarBuffer<N>>>, low: N::Key, high: N::Key, values: &mut [N], ids: &mut [u64]) {
     let buckets = (values.len() / BUCKET_ROWS).next_power_of_two().min(MAX_BUCKETS);
     let shift = low.bits_to(high).saturating_sub(buckets.trailing_zeros());
     // Cursor of each bucket, from a histogram; one more for the end.
@@ -340,10 +334,8 @@ pub struct BoolSorter {
 
 impl ValueSorter for BoolSorter {
     fn push(&mut self, values: &ArrayRef, rows: BatchRows) -> Result<()> {
-        let array = values
-            .as_any()
-            .downcast_ref::<BooleanArray>()
-            .ok_or_else(|| wrong_type(&DataType::Boolean, values.data_type()))?;
+        let array =
+            values.as_any().downcast_ref::<BooleanArray>().ok_or_else(|| wrong_type(&DataType::Boolean, values.data_type()))?;
         let bits: Vec<bool> = array.values().iter().collect();
         for_each(&bits, array.nulls(), &rows, |value, id| if value { self.trues.push(id) } else { self.falses.push(id) });
         Ok(())

@@ -66,8 +66,11 @@ fn id_of(row: usize) -> u64 {
 }
 
 /// Compares with the standard sort by `order`: same order of values, same set of ids for every value.
-fn check<T: ArrowPrimitiveType>(rows: usize, map: impl Fn(u64) -> T::Native, order: impl Fn(&T::Native, &T::Native) -> std::cmp::Ordering)
-where
+fn check<T: ArrowPrimitiveType>(
+    rows: usize,
+    map: impl Fn(u64) -> T::Native,
+    order: impl Fn(&T::Native, &T::Native) -> std::cmp::Ordering,
+) where
     T::Native: Number + std::fmt::Debug,
 {
     let mut random = Random(rows as u64);
@@ -112,7 +115,11 @@ fn floats_by_total_order() {
     let odd = [f64::NAN, -0.0, 0.0, f64::INFINITY, f64::NEG_INFINITY, -f64::NAN, f64::MIN_POSITIVE, -1.0];
     let pick = |bits: u64| if bits % 8 == 0 { odd[(bits / 8 % 8) as usize] } else { f64::from_bits(bits) };
     check::<Float64Type>(150_000, pick, f64::total_cmp);
-    check::<Float32Type>(60_000, |bits| if bits % 8 == 0 { pick(bits) as f32 } else { f32::from_bits(bits as u32) }, f32::total_cmp);
+    check::<Float32Type>(
+        60_000,
+        |bits| if bits % 8 == 0 { pick(bits) as f32 } else { f32::from_bits(bits as u32) },
+        f32::total_cmp,
+    );
     check::<Float16Type>(60_000, |bits| f16::from_bits(bits as u16), f16::total_cmp);
 }
 

@@ -41,7 +41,12 @@ pub fn for_each<T: Copy>(values: &[T], nulls: Option<&NullBuffer>, rows: &BatchR
         (None, BatchRows::Range { start }) => values.iter().zip(*start..).for_each(|(value, id)| each(*value, id)),
         (None, BatchRows::List(list)) => values.iter().zip(list).for_each(|(value, id)| each(*value, *id)),
         (Some(nulls), BatchRows::Range { start }) => {
-            values.iter().zip(*start..).zip(nulls.iter()).filter(|(_, valid)| *valid).for_each(|((value, id), _)| each(*value, id));
+            values
+                .iter()
+                .zip(*start..)
+                .zip(nulls.iter())
+                .filter(|(_, valid)| *valid)
+                .for_each(|((value, id), _)| each(*value, id));
         }
         (Some(nulls), BatchRows::List(list)) => {
             values.iter().zip(list).zip(nulls.iter()).filter(|(_, valid)| *valid).for_each(|((value, id), _)| each(*value, *id));

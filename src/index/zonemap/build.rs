@@ -171,7 +171,8 @@ pub(super) fn encode(
         order.sort_unstable();
         let positions = UInt64Array::from_iter_values(order.iter().map(|(_, _, at)| *at));
         for column in &mut columns {
-            *column = take(column, &positions, None).map_err(|error| Error::internal(format!("zones cannot be ordered: {error}")))?;
+            *column =
+                take(column, &positions, None).map_err(|error| Error::internal(format!("zones cannot be ordered: {error}")))?;
         }
     }
     for (at, column) in columns.iter().enumerate() {
@@ -194,4 +195,3 @@ pub(super) fn encode(
         stats,
     })
 }
-

@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayData, ArrayRef, BinaryArray, BooleanArray, LargeBinaryArray, LargeStringArray, StringArray, make_array, new_null_array,
+    Array, ArrayData, ArrayRef, BinaryArray, BooleanArray, LargeBinaryArray, LargeStringArray, StringArray, make_array,
+    new_null_array,
 };
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::datatypes::DataType;
@@ -32,7 +33,9 @@ pub(super) trait Extrema {
 pub(super) fn extrema(data_type: &DataType) -> Result<Box<dyn Extrema>> {
     Ok(match data_type {
         DataType::Boolean => Box::new(Bools::default()),
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary => Box::new(Bytes::new(data_type.clone())),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary => {
+            Box::new(Bytes::new(data_type.clone()))
+        }
         DataType::FixedSizeBinary(_) => Box::new(Unbounded { data_type: data_type.clone(), zones: 0 }),
         other => with_number!(other, N => Box::new(Numbers::<N>::new(other.clone())), else {
             return Err(Error::new(

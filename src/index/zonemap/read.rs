@@ -44,8 +44,9 @@ pub(super) async fn recover_params(segment: &SegmentFiles) -> Result<Params> {
 /// The null rows; `None` for a file written before they were stored.
 async fn null_rows(segment: &SegmentFiles, file: &LanceFile) -> Result<Option<RoaringTreemap>> {
     let Some(text) = file.metadata().get(NULL_BITMAP) else { return Ok(None) };
-    let number: u32 =
-        text.parse().map_err(|_| corrupt(segment, format!("the metadata says null_bitmap {text}, which is not a buffer number")))?;
+    let number: u32 = text
+        .parse()
+        .map_err(|_| corrupt(segment, format!("the metadata says null_bitmap {text}, which is not a buffer number")))?;
     let bytes = file.global_buffer(number).await?;
     decode_row_treemap(&segment.label(FILE), &bytes).map(Some)
 }
@@ -134,7 +135,8 @@ pub(super) async fn copy_without(
     }
     let kept = UInt64Array::from(kept);
     let [low, high] = bounds(segment, &file, data_type).await?;
-    let pick = |array: ArrayRef| take(&array, &kept, None).map_err(|error| Error::internal(format!("zones cannot be taken: {error}")));
+    let pick =
+        |array: ArrayRef| take(&array, &kept, None).map_err(|error| Error::internal(format!("zones cannot be taken: {error}")));
     let spec = BuildSpec {
         data_type: data_type.clone(),
         logical_type,
@@ -182,7 +184,8 @@ pub(super) async fn inspect(segment: &SegmentFiles) -> Result<Value> {
             problems.push(format!("zones of fragment {fragment} are out of order at {next_start}"));
         }
     }
-    let data_type = file.column_index("min").and_then(|at| file.fields().get(at)).and_then(|field| scalar_type(&field.logical_type).ok());
+    let data_type =
+        file.column_index("min").and_then(|at| file.fields().get(at)).and_then(|field| scalar_type(&field.logical_type).ok());
     let (mut min, mut max) = (Value::Null, Value::Null);
     if let Some(data_type) = data_type {
         let [low, high] = bounds(segment, &file, &data_type).await?;
