@@ -40,8 +40,12 @@ const BIT_NAMES: [&str; 18] = [
 
 /// "bit 6 (data overlays), bit 20 (unknown)".
 fn describe(bits: u64) -> String {
-    let bits = (0..64usize).filter(|bit| bits >> bit & 1 == 1);
-    bits.map(|bit| format!("bit {bit} ({})", BIT_NAMES.get(bit).unwrap_or(&"unknown"))).collect::<Vec<_>>().join(", ")
+    let named = |bit: u32| format!("bit {bit} ({})", BIT_NAMES.get(bit as usize).unwrap_or(&"unknown"));
+    bit_numbers(bits).into_iter().map(named).collect::<Vec<_>>().join(", ")
+}
+
+fn bit_numbers(bits: u64) -> Vec<u32> {
+    (0..64).filter(|bit| bits >> bit & 1 == 1).collect()
 }
 
 fn unsupported(manifest: &Manifest, what: impl std::fmt::Display) -> Error {
@@ -59,7 +63,8 @@ pub fn check_read(manifest: &Manifest, _indices: &[IndexMetadata]) -> Result<()>
     let (reader, writer) = (manifest.reader_flags, manifest.writer_flags);
     let unknown = reader & !KNOWN;
     if unknown != 0 {
-        return Err(unsupported(manifest, format_args!("needs a reader that knows {}", describe(unknown))).with("bits", unknown));
+        return Err(unsupported(manifest, format_args!("needs a reader that knows {}", describe(unknown)))
+            .with("bits", bit_numbers(unknown)));
     }
     let torn = (reader ^ writer) & PAIRED;
     if torn != 0 {
@@ -101,7 +106,8 @@ pub fn check_write(manifest: &Manifest, indices: &[IndexMetadata]) -> Result<()>
     let (reader, writer) = (manifest.reader_flags, manifest.writer_flags);
     let refused = (reader | writer) & (!KNOWN | NEVER_WRITE);
     if refused != 0 {
-        return Err(unsupported(manifest, format_args!("needs a writer that knows {}", describe(refused))).with("bits", refused));
+        return Err(unsupported(manifest, format_args!("needs a writer that knows {}", describe(refused)))
+            .with("bits", bit_numbers(refused)));
     }
     if is_detached(manifest.version) {
         return Err(unsupported(manifest, "is detached and belongs to no history: nothing can be committed on it"));
