@@ -175,14 +175,15 @@ test("one uncovered fragment among 100 000 paints, at any width and any place", 
     cover[at] = UNCOVERED;
     const view = { from: 0, to: a.total, width };
     assert.equal(strip.fragmentsFit(a, view), false);
-    const found = strip.columns(a, view, cover);
+    const found = strip.columns(a, view, strip.makeRuns(cover));
     const hit = found.filter((column) => column.uncovered > 0);
     assert.ok(hit.length >= 1, `fragment ${at} at ${width} pixels`);
     const parts = strip.splitHeight(hit[0], 28, 3);
     assert.ok(parts.uncovered >= 3 && parts.covered > 0 && parts.uncovered + parts.covered + parts.unknown === 28);
-    assert.equal(found.length, width);
+    assert.equal(found.reduce((sum, column) => sum + column.width, 0), width);
+    for (let k = 1; k < found.length; k += 1) assert.equal(found[k].x, found[k - 1].x + found[k - 1].width);
     cover[at] = UNKNOWN;
-    assert.ok(strip.columns(a, view, cover).some((column) => column.unknown > 0));
+    assert.ok(strip.columns(a, view, strip.makeRuns(cover)).some((column) => column.unknown > 0));
   }
 });
 
@@ -194,7 +195,7 @@ test("a tiny fragment beside giants paints as well", () => {
   cover[200] = UNCOVERED;
   const view = { from: 0, to: a.total, width: 1000 };
   assert.ok(strip.fragmentsFit(a, view));
-  const boxes = strip.boxes(a, view, cover);
+  const boxes = strip.boxes(a, view, strip.makeRuns(cover));
   assert.ok(boxes.some((box) => box.cover === UNCOVERED && box.width >= 1));
 });
 
@@ -207,7 +208,7 @@ test("density columns add up to the fragments they hold", () => {
   const a = axis.makeAxis(ids, rows, "rows", []);
   const view = { from: 0, to: a.total, width: 640 };
   const sums = { covered: 0, uncovered: 0, unknown: 0 };
-  for (const column of strip.columns(a, view, cover)) for (const key of Object.keys(sums)) sums[key] += column[key];
+  for (const column of strip.columns(a, view, strip.makeRuns(cover))) for (const key of Object.keys(sums)) sums[key] += column[key];
   const want = { covered: 0, uncovered: 0, unknown: 0 };
   for (let i = 0; i < n; i += 1) want[cover[i] >= 0 ? "covered" : cover[i] === UNKNOWN ? "unknown" : "uncovered"] += (rows[i] / a.total) * 640;
   for (const key of Object.keys(sums)) assert.ok(Math.abs(sums[key] - want[key]) < 1e-3, `${key}: ${sums[key]} for ${want[key]}`);
@@ -227,9 +228,9 @@ test("a frame of 100 000 fragments and 8 lanes is reckoned in time", () => {
   const a = axis.makeAxis(Uint32Array.from({ length: n }, (_, i) => i), new Float64Array(n).fill(10), "rows", []);
   const cover = new Int32Array(n).map((_, i) => (i % 1000 === 3 ? -1 : Math.floor(i / 9000)));
   const view = { from: 0, to: a.total, width: 1200 };
-  strip.columns(a, view, cover);
+  strip.columns(a, view, strip.makeRuns(cover));
   const start = performance.now();
-  for (let lane = 0; lane < 8; lane += 1) strip.columns(a, view, cover);
+  for (let lane = 0; lane < 8; lane += 1) strip.columns(a, view, strip.makeRuns(cover));
   // Far above the 16 ms of a frame, since other tests share the machine: it catches a quadratic step, not a slow day.
   assert.ok(performance.now() - start < 400);
 });

@@ -1,19 +1,19 @@
 // What the address bar remembers: everything a colleague needs to see the same screen, and nothing secret.
 
 export type Selection =
-  | { kind: 'fragment'; id: number }
-  | { kind: 'pair'; a: number; b: number }
-  | { kind: 'segment'; uuid: string }
-  | { kind: 'index'; name: string };
+  | { kind: "fragment"; id: number }
+  | { kind: "pair"; a: number; b: number }
+  | { kind: "segment"; uuid: string }
+  | { kind: "index"; name: string };
 
 export interface PageState {
   /** Address of the table as it was typed, without secrets. */
   url: string | null;
   version: number | null;
   selection: Selection | null;
-  widths: 'rows' | 'equal';
+  widths: "rows" | "equal";
   groups: boolean;
-  view: 'map' | 'table';
+  view: "map" | "table";
   /** Visible part of the axis as shares of the whole, null when everything is in view. */
   window: [number, number] | null;
   query: string;
@@ -23,7 +23,7 @@ export interface PageState {
 }
 
 export const EMPTY_STATE: PageState = {
-  url: null, version: null, selection: null, widths: 'rows', groups: true, view: 'map', window: null, query: '', refresh: null, segments: 1,
+  url: null, version: null, selection: null, widths: "rows", groups: true, view: "map", window: null, query: "", refresh: null, segments: 1,
 };
 
 /** Query keys that carry a signature, a token or a key in the usual object stores. */
@@ -38,10 +38,10 @@ export function withoutSecrets(address: string): string {
     return address;
   }
   if (!parsed.host && !parsed.search) return address;
-  parsed.username = '';
-  parsed.password = '';
+  parsed.username = "";
+  parsed.password = "";
   for (const name of [...parsed.searchParams.keys()]) if (SECRET_KEYS.test(name)) parsed.searchParams.delete(name);
-  parsed.hash = '';
+  parsed.hash = "";
   // URL adds a slash to a bare host; anything else is given back as it is spelled.
   return parsed.toString();
 }
@@ -53,18 +53,18 @@ function whole(text: string | null): number | null {
 
 export function parseState(search: string): PageState {
   const p = new URLSearchParams(search);
-  const url = p.get('url');
+  const url = p.get("url");
   const state: PageState = { ...EMPTY_STATE, url: url ? url : null };
-  state.version = whole(p.get('v'));
-  state.selection = parseSelection(p.get('sel'));
-  state.widths = p.get('w') === 'equal' ? 'equal' : 'rows';
-  state.groups = p.get('groups') !== 'off';
-  state.view = p.get('view') === 'table' ? 'table' : 'map';
-  state.query = (p.get('q') ?? '').slice(0, 200);
-  state.refresh = p.get('refresh');
-  const n = whole(p.get('n'));
+  state.version = whole(p.get("v"));
+  state.selection = parseSelection(p.get("sel"));
+  state.widths = p.get("w") === "equal" ? "equal" : "rows";
+  state.groups = p.get("groups") !== "off";
+  state.view = p.get("view") === "table" ? "table" : "map";
+  state.query = (p.get("q") ?? "").slice(0, 200);
+  state.refresh = p.get("refresh");
+  const n = whole(p.get("n"));
   state.segments = n !== null && n >= 1 && n <= 1000 ? n : 1;
-  const zoom = /^([01](?:\.\d+)?)-([01](?:\.\d+)?)$/.exec(p.get('z') ?? '');
+  const zoom = /^([01](?:\.\d+)?)-([01](?:\.\d+)?)$/.exec(p.get("z") ?? "");
   if (zoom) {
     const a = Number(zoom[1]);
     const b = Number(zoom[2]);
@@ -75,48 +75,48 @@ export function parseState(search: string): PageState {
 
 function parseSelection(text: string | null): Selection | null {
   if (!text) return null;
-  const cut = text.indexOf(':');
+  const cut = text.indexOf(":");
   const kind = text.slice(0, cut);
   const rest = text.slice(cut + 1);
-  if (kind === 'fragment') {
+  if (kind === "fragment") {
     const id = whole(rest);
-    return id === null ? null : { kind: 'fragment', id };
+    return id === null ? null : { kind: "fragment", id };
   }
-  if (kind === 'pair') {
-    const [a, b] = rest.split(',').map(whole);
-    return a === null || b === null || a === undefined || b === undefined ? null : { kind: 'pair', a, b };
+  if (kind === "pair") {
+    const [a, b] = rest.split(",").map(whole);
+    return a === null || b === null || a === undefined || b === undefined ? null : { kind: "pair", a, b };
   }
-  if (kind === 'segment') return /^[0-9a-f-]{36}$/i.test(rest) ? { kind: 'segment', uuid: rest.toLowerCase() } : null;
-  if (kind === 'index' && rest) return { kind: 'index', name: rest };
+  if (kind === "segment") return /^[0-9a-f-]{36}$/i.test(rest) ? { kind: "segment", uuid: rest.toLowerCase() } : null;
+  if (kind === "index" && rest) return { kind: "index", name: rest };
   return null;
 }
 
 export function formatSelection(s: Selection): string {
   switch (s.kind) {
-    case 'fragment': return `fragment:${s.id}`;
-    case 'pair': return `pair:${s.a},${s.b}`;
-    case 'segment': return `segment:${s.uuid}`;
-    case 'index': return `index:${s.name}`;
+    case "fragment": return `fragment:${s.id}`;
+    case "pair": return `pair:${s.a},${s.b}`;
+    case "segment": return `segment:${s.uuid}`;
+    case "index": return `index:${s.name}`;
   }
 }
 
 /** The query string for a state; defaults are left out, so that a fresh page has a short address. */
 export function formatState(state: PageState): string {
   const p = new URLSearchParams();
-  if (state.url) p.set('url', withoutSecrets(state.url));
-  if (state.version !== null) p.set('v', String(state.version));
-  if (state.selection) p.set('sel', formatSelection(state.selection));
-  if (state.widths === 'equal') p.set('w', 'equal');
-  if (!state.groups) p.set('groups', 'off');
-  if (state.view === 'table') p.set('view', 'table');
-  if (state.window) p.set('z', state.window.map((x) => trimZeros(x.toFixed(6))).join('-'));
-  if (state.query) p.set('q', state.query);
-  if (state.refresh) p.set('refresh', state.refresh);
-  if (state.segments !== 1) p.set('n', String(state.segments));
-  const text = p.toString().replaceAll('%2F', '/').replaceAll('%3A', ':').replaceAll('%2C', ',');
-  return text ? `?${text}` : '';
+  if (state.url) p.set("url", withoutSecrets(state.url));
+  if (state.version !== null) p.set("v", String(state.version));
+  if (state.selection) p.set("sel", formatSelection(state.selection));
+  if (state.widths === "equal") p.set("w", "equal");
+  if (!state.groups) p.set("groups", "off");
+  if (state.view === "table") p.set("view", "table");
+  if (state.window) p.set("z", state.window.map((x) => trimZeros(x.toFixed(6))).join("-"));
+  if (state.query) p.set("q", state.query);
+  if (state.refresh) p.set("refresh", state.refresh);
+  if (state.segments !== 1) p.set("n", String(state.segments));
+  const text = p.toString().replaceAll("%2F", "/").replaceAll("%3A", ":").replaceAll("%2C", ",");
+  return text ? `?${text}` : "";
 }
 
 function trimZeros(text: string): string {
-  return text.includes('.') ? text.replace(/\.?0+$/, '') : text;
+  return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
 }

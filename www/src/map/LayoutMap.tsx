@@ -8,13 +8,14 @@ import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } fr
 import { name } from "../lib/format.js";
 import type { Selection } from "../lib/url.js";
 import { fragmentAt, makeAxis, positionOf, toAxis, visible, zoomWindow, clampWindow } from "./axis.js";
-import type { Viewport, Widths } from "./axis.js";
+import type { Axis, Viewport, Widths } from "./axis.js";
 import type { GhostRun, Marks } from "./draw.js";
-import { drawMap, drawMinimap } from "./draw.js";
+import { drawMap, drawMinimap, drawMinimapFrame } from "./draw.js";
 import { laneAtY, laneBoxes, lanesHeight } from "./lanes.js";
 import type { LaneBox } from "./lanes.js";
 import type { Layout } from "./model.js";
 import { makeFills, readTheme } from "./theme.js";
+import type { Fills } from "./theme.js";
 import { HoverCard } from "./HoverCard.js";
 
 export interface LayoutMapProps {
@@ -62,6 +63,8 @@ export function LayoutMap(props: LayoutMapProps): JSX.Element {
     return found;
   }, [selection, layout, axis, ghosts]);
 
+  const paints = useRef<{ stamp: string; fills: Fills } | null>(null);
+  const overview = useRef<{ layer: HTMLCanvasElement; layout: Layout; axis: Axis; stamp: string; width: number } | null>(null);
   const painter = useRef<() => void>(() => undefined);
   painter.current = () => {
     const surface = canvas.current;
@@ -72,7 +75,9 @@ export function LayoutMap(props: LayoutMapProps): JSX.Element {
     const ratio = window.devicePixelRatio || 1;
     fit(surface, width, height, ratio);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const fills = makeFills(context, theme, ratio);
+    const stamp = `${props.themeStamp}/${ratio}/${printing}`;
+    if (paints.current?.stamp !== stamp) paints.current = { stamp, fills: makeFills(context, theme, ratio) };
+    const { fills } = paints.current;
     const view: Viewport = { from: shown.current[0], to: shown.current[1], width };
     drawMap(context, { layout, axis, view, boxes, marks: { ...marks, hover: hover?.i ?? -1 } }, theme, fills, height);
     const small = mini.current;
@@ -80,7 +85,20 @@ export function LayoutMap(props: LayoutMapProps): JSX.Element {
     if (!small || !smallContext) return;
     fit(small, width, MINIMAP_HEIGHT, ratio);
     smallContext.setTransform(ratio, 0, 0, ratio, 0, 0);
-    drawMinimap(smallContext, layout, axis, width, MINIMAP_HEIGHT, shown.current, theme, makeFills(smallContext, theme, ratio));
+    let whole = overview.current;
+    if (!whole || whole.layout !== layout || whole.axis !== axis || whole.stamp !== stamp || whole.width !== width) {
+      const layer = document.createElement("canvas");
+      layer.width = small.width;
+      layer.height = small.height;
+      const c = layer.getContext("2d");
+      c?.setTransform(ratio, 0, 0, ratio, 0, 0);
+      if (c) drawMinimap(c, layout, axis, width, MINIMAP_HEIGHT, theme, fills);
+      whole = { layer, layout, axis, stamp, width };
+      overview.current = whole;
+    }
+    smallContext.clearRect(0, 0, width, MINIMAP_HEIGHT);
+    smallContext.drawImage(whole.layer, 0, 0, width, MINIMAP_HEIGHT);
+    drawMinimapFrame(smallContext, axis, width, MINIMAP_HEIGHT, shown.current, theme);
   };
   const paint = useCallback(() => {
     if (frame.current) return;

@@ -1,6 +1,6 @@
 // The one fragment axis that all lanes share. Positions are in axis units: rows, or one unit per fragment.
 
-export type Widths = 'rows' | 'equal';
+export type Widths = "rows" | "equal";
 
 export interface Axis {
   widths: Widths;
@@ -26,7 +26,7 @@ export function makeAxis(ids: Uint32Array, physicalRows: Float64Array, widths: W
   // A fragment that does not record its rows, or has none, still needs a place: it gets the mean of the others.
   let known = 0;
   let sum = 0;
-  if (widths === 'rows') {
+  if (widths === "rows") {
     for (let i = 0; i < n; i += 1) {
       const rows = physicalRows[i]!;
       if (rows > 0) {
@@ -39,7 +39,7 @@ export function makeAxis(ids: Uint32Array, physicalRows: Float64Array, widths: W
   let at = 0;
   for (let i = 0; i < n; i += 1) {
     const rows = physicalRows[i]!;
-    at += widths === 'equal' ? 1 : rows > 0 ? rows : mean;
+    at += widths === "equal" ? 1 : rows > 0 ? rows : mean;
     starts[i + 1] = at;
   }
   const unit = n > 0 ? at / n : 1;

@@ -6,8 +6,9 @@ import type { Axis, Viewport } from "./axis.js";
 import { toPixel, visible } from "./axis.js";
 import type { LaneBox } from "./lanes.js";
 import type { Lane, Layout } from "./model.js";
-import { UNKNOWN, groups } from "./model.js";
+import { UNKNOWN } from "./model.js";
 import { boxes, columns, fragmentsFit, rowColumns, splitHeight } from "./strip.js";
+import type { RowColumn } from "./strip.js";
 import type { Fills, MapTheme } from "./theme.js";
 
 /** A run of a refresh that is being built: positions on the axis. */
@@ -36,7 +37,8 @@ export interface Scene {
   marks: Marks;
 }
 
-const LEAST = 3;
+/** Height of the least that is painted of something uncovered: one fragment among thousands still has to be seen. */
+const LEAST = 9;
 const FADED = 0.25;
 
 export function drawMap(c: CanvasRenderingContext2D, scene: Scene, theme: MapTheme, fills: Fills, height: number): void {
@@ -45,9 +47,10 @@ export function drawMap(c: CanvasRenderingContext2D, scene: Scene, theme: MapThe
   c.fillStyle = theme.ground;
   c.fillRect(0, 0, view.width, height);
   const single = fragmentsFit(axis, view);
+  const perPixel = rowColumns(axis, view, layout.columns.physical_rows, layout.columns.deleted_rows);
   for (const box of scene.boxes) {
-    if (box.kind === "rows") drawRows(c, scene, box, theme, single);
-    else if (box.kind === "deleted") drawDeleted(c, scene, box, theme);
+    if (box.kind === "rows") drawRows(c, scene, box, theme, single, perPixel);
+    else if (box.kind === "deleted") drawDeleted(c, scene, box, theme, perPixel);
     else if (box.kind === "groups") drawGroups(c, scene, box, theme);
     else if (box.kind === "axis") drawAxis(c, scene, box, theme);
     else {
@@ -61,7 +64,7 @@ export function drawMap(c: CanvasRenderingContext2D, scene: Scene, theme: MapThe
   for (const i of marks.fragments) band(c, scene, i, height, theme, true);
 }
 
-function drawRows(c: CanvasRenderingContext2D, { layout, axis, view }: Scene, box: LaneBox, theme: MapTheme, single: boolean): void {
+function drawRows(c: CanvasRenderingContext2D, { layout, axis, view }: Scene, box: LaneBox, theme: MapTheme, single: boolean, perPixel: RowColumn[]): void {
   const { physical_rows: physical, deleted_rows: deleted } = layout.columns;
   const tall = scaleLinear().domain([0, Math.max(1, layout.maxRows)]).range([0, box.height]);
   const foot = box.y + box.height;
@@ -78,7 +81,7 @@ function drawRows(c: CanvasRenderingContext2D, { layout, axis, view }: Scene, bo
     c.fillRect(x, foot - gone, width, gone);
   };
   if (!single) {
-    for (const column of rowColumns(axis, view, physical, deleted)) bar(column.x, 1, column.rows, column.deleted);
+    for (const column of perPixel) bar(column.x, 1, column.rows, column.deleted);
     return;
   }
   const [from, to] = visible(axis, view);
@@ -98,9 +101,8 @@ function drawRows(c: CanvasRenderingContext2D, { layout, axis, view }: Scene, bo
   }
 }
 
-function drawDeleted(c: CanvasRenderingContext2D, { layout, axis, view }: Scene, box: LaneBox, theme: MapTheme): void {
-  const { physical_rows: physical, deleted_rows: deleted } = layout.columns;
-  for (const column of rowColumns(axis, view, physical, deleted)) {
+function drawDeleted(c: CanvasRenderingContext2D, { axis, view }: Scene, box: LaneBox, theme: MapTheme, perPixel: RowColumn[]): void {
+  for (const column of perPixel) {
     if (column.deleted <= 0) continue;
     const h = Math.max(3, Math.round(box.height * column.deleted));
     c.fillStyle = theme.deleted;
@@ -116,29 +118,34 @@ export function drawLane(
 ): void {
   const alpha = (segment: number) => (lit === null || lit === segment ? 1 : FADED);
   if (!single) {
-    for (const column of columns(axis, view, lane.cover)) {
+    const rare: [number, number][] = [];
+    for (const column of columns(axis, view, lane.runs)) {
       const parts = splitHeight(column, height, LEAST);
       const segment = lane.segments[column.segment];
       if (parts.covered > 0 && segment) {
         c.globalAlpha = alpha(column.segment);
         c.fillStyle = fills.segment(segment.colour);
-        c.fillRect(column.x, y, 1, parts.covered);
+        c.fillRect(column.x, y, column.width, parts.covered);
         c.globalAlpha = 1;
       }
       if (parts.unknown > 0) {
         c.fillStyle = fills.dots;
-        c.fillRect(column.x, y + parts.covered, 1, parts.unknown);
+        c.fillRect(column.x, y + parts.covered, column.width, parts.unknown);
       }
       if (parts.uncovered > 0) {
         c.fillStyle = parts.covered > 0 || parts.unknown > 0 ? theme.hatch : fills.hatch;
-        c.fillRect(column.x, y + height - parts.uncovered, 1, parts.uncovered);
+        // Two pixels wide where it is a small part, and over what the next column paints.
+        if (parts.covered > 0) rare.push([column.x, parts.uncovered]);
+        else c.fillRect(column.x, y + height - parts.uncovered, column.width, parts.uncovered);
       }
     }
+    c.fillStyle = theme.hatch;
+    for (const [x, part] of rare) c.fillRect(Math.min(x, view.width - 2), y + height - part, 2, part);
   } else {
     const separators = new Path2D();
     const [shownFrom, shownTo] = visible(axis, view);
     const separate = shownTo - shownFrom < view.width / 8;
-    for (const box of boxes(axis, view, lane.cover)) {
+    for (const box of boxes(axis, view, lane.runs)) {
       const gap = box.width > 4 ? 1 : 0;
       const segment = lane.segments[box.cover];
       if (!segment) {
@@ -189,26 +196,29 @@ function drawRetired(c: CanvasRenderingContext2D, lane: Lane, axis: Axis, view: 
   if (lane.retired.size === 0 || axis.ghostWidth <= 0) return;
   c.lineWidth = 1;
   c.setLineDash([2, 2]);
-  axis.retired.forEach((id, slot) => {
-    const segment = lane.retired.get(id);
-    if (segment === undefined) return;
-    const x = toPixel(view, axis.ghostStart + slot * axis.ghostWidth);
-    const width = Math.max(1, toPixel(view, axis.ghostStart + (slot + 1) * axis.ghostWidth) - x);
+  const outline = (segment: number, from: number, to: number) => {
+    const x = toPixel(view, axis.ghostStart + from * axis.ghostWidth);
+    const width = Math.max(1, toPixel(view, axis.ghostStart + to * axis.ghostWidth) - x);
     if (x > view.width || x + width < 0) return;
     c.strokeStyle = theme.print ? "#000" : fills.edge(lane.segments[segment]?.colour ?? 0);
     c.strokeRect(Math.round(x) + 0.5, y + 2.5, Math.max(1, width - 2), height - 5);
-  });
+  };
+  // One outline per id while there is room, else one per stretch of ids of a segment.
+  const each = (axis.ghostWidth / (view.to - view.from)) * view.width >= 5;
+  let start = 0;
+  for (let slot = 1; slot <= axis.retired.length; slot += 1) {
+    const segment = lane.retired.get(axis.retired[start]!);
+    const same = slot < axis.retired.length && lane.retired.get(axis.retired[slot]!) === segment;
+    if (same && !each) continue;
+    if (segment !== undefined) outline(segment, start, slot);
+    start = slot;
+  }
   c.setLineDash([]);
 }
 
 function drawGroups(c: CanvasRenderingContext2D, { layout, axis, view }: Scene, box: LaneBox, theme: MapTheme): void {
   const [from, to] = visible(axis, view);
-  // Widened by the run that reaches in from outside, or a bracket would seem to end at the border.
-  let first = from;
-  while (first > 0 && layout.keys[first - 1] === layout.keys[from]) first -= 1;
-  let last = to;
-  while (last > 0 && last < layout.keys.length && layout.keys[last] === layout.keys[last - 1]) last += 1;
-  const found = groups(layout.keys, first, last);
+  const found = layout.groups.filter((group) => group.to > from && group.from < to);
   const middle = box.y + box.height / 2;
   c.lineWidth = 1;
   if (found.length > view.width / 3) {
@@ -372,7 +382,7 @@ function bandOfSegment(c: CanvasRenderingContext2D, { layout, axis, view, marks 
   c.fillStyle = theme.accent;
   c.globalAlpha = 0.07;
   let end = -Infinity;
-  for (const box of boxes(axis, view, lane.cover)) {
+  for (const box of boxes(axis, view, lane.runs)) {
     if (box.cover !== marks.segment.segment) continue;
     const x = Math.max(end, box.x);
     c.fillRect(x, 0, Math.max(1, box.x + box.width - x), height - 20);
@@ -381,8 +391,8 @@ function bandOfSegment(c: CanvasRenderingContext2D, { layout, axis, view, marks 
   c.globalAlpha = 1;
 }
 
-/** The whole axis in small: one strip per index, uncovered in the hatch's ink, and a frame around what the map shows. */
-export function drawMinimap(c: CanvasRenderingContext2D, layout: Layout, axis: Axis, width: number, height: number, window: [number, number], theme: MapTheme, fills: Fills): void {
+/** The whole axis in small: one strip per index, uncovered in the hatch's ink. Painted once; the frame moves above it. */
+export function drawMinimap(c: CanvasRenderingContext2D, layout: Layout, axis: Axis, width: number, height: number, theme: MapTheme, fills: Fills): void {
   c.clearRect(0, 0, width, height);
   const view: Viewport = { from: 0, to: axis.total, width };
   const lanes = layout.lanes.slice(0, 8);
@@ -395,15 +405,19 @@ export function drawMinimap(c: CanvasRenderingContext2D, layout: Layout, axis: A
     }
   }
   lanes.forEach((lane, l) => {
-    for (const column of columns(axis, view, lane.cover)) {
+    for (const column of columns(axis, view, lane.runs)) {
       const segment = lane.segments[column.segment];
       const y = 2 + l * each;
       const h = Math.max(1, each - 1);
       c.fillStyle = column.uncovered > 0 ? theme.hatch : segment ? fills.segment(segment.colour) : theme.muted;
-      c.fillRect(column.x, y, 1, h);
+      c.fillRect(column.x, y, column.width, h);
     }
   });
-  const [from, to] = window;
+}
+
+/** The frame around what the map shows; everything else steps back. */
+export function drawMinimapFrame(c: CanvasRenderingContext2D, axis: Axis, width: number, height: number, [from, to]: [number, number], theme: MapTheme): void {
+  const view: Viewport = { from: 0, to: axis.total, width };
   const x = toPixel(view, from);
   const w = Math.max(4, toPixel(view, to) - x);
   c.fillStyle = theme.ground;

@@ -1,8 +1,13 @@
 // What the layout map draws, in the order of the axis: per index one lane of positions into its segments.
 
-import type { FragmentColumns, IndexInfo, SegmentInfo } from '../engine/documents.js';
-import { positionOf } from './axis.js';
-import { assignColours } from './palette.js';
+import type { FragmentColumns, IndexInfo, SegmentInfo } from "../engine/documents.js";
+import { positionOf } from "./axis.js";
+import { UNCOVERED, UNKNOWN } from "./cover.js";
+import { assignColours } from "./palette.js";
+import { makeRuns } from "./strip.js";
+import type { Runs } from "./strip.js";
+
+export { UNCOVERED, UNKNOWN };
 
 export interface LaneSegment {
   uuid: string;
@@ -25,14 +30,13 @@ export interface Lane {
   segments: LaneSegment[];
   /** Per fragment the position in `segments` of the one covering it; UNCOVERED; or UNKNOWN. */
   cover: Int32Array;
+  /** The same as stretches. */
+  runs: Runs;
   /** Retired ids that a segment of this index still names, by position of the segment. */
   retired: Map<number, number>;
   uncovered: number;
 }
 
-export const UNCOVERED = -1;
-/** Nobody is known to cover the fragment, but a segment of the index does not say what it covers. */
-export const UNKNOWN = -2;
 
 export interface Layout {
   columns: FragmentColumns;
@@ -41,6 +45,7 @@ export interface Layout {
   retired: number[];
   /** Per fragment a number that is equal for two fragments exactly when the same set of segments covers both. */
   keys: Uint32Array;
+  groups: Group[];
   /** Largest physical rows of one fragment. */
   maxRows: number;
   /** uuid -> where it is. */
@@ -58,7 +63,8 @@ export function makeLayout(columns: FragmentColumns, indices: readonly IndexInfo
   });
   let maxRows = 0;
   for (let i = 0; i < n; i += 1) if (columns.physical_rows[i]! > maxRows) maxRows = columns.physical_rows[i]!;
-  return { columns, lanes, retired: [...retired].sort((a, b) => a - b), keys: groupKeys(n, lanes), maxRows, byUuid };
+  const keys = groupKeys(n, lanes);
+  return { columns, lanes, retired: [...retired].sort((a, b) => a - b), keys, groups: groups(keys), maxRows, byUuid };
 }
 
 function makeLane(columns: FragmentColumns, index: IndexInfo): Lane {
@@ -93,7 +99,7 @@ function makeLane(columns: FragmentColumns, index: IndexInfo): Lane {
     else uncovered += 1;
   }
   assignColours(segments, cover);
-  return { index, segments, cover, retired, uncovered };
+  return { index, segments, cover, runs: makeRuns(cover), retired, uncovered };
 }
 
 /** Live rows of a fragment; unknown counts as none in sums, which is why sums over such tables say "at least". */
@@ -133,11 +139,11 @@ export interface Group {
 }
 
 /** Neighbouring fragments that a compaction is allowed to merge: same set of segments, nothing between them. */
-export function groups(keys: Uint32Array, from = 0, to = keys.length): Group[] {
+export function groups(keys: Uint32Array): Group[] {
   const found: Group[] = [];
-  let start = from;
-  for (let i = from + 1; i <= to; i += 1) {
-    if (i < to && keys[i] === keys[start]) continue;
+  let start = 0;
+  for (let i = 1; i <= keys.length; i += 1) {
+    if (i < keys.length && keys[i] === keys[start]) continue;
     if (i > start) found.push({ from: start, to: i, frozen: i - start === 1 });
     start = i;
   }
@@ -154,13 +160,6 @@ export function coveringSet(layout: Layout, i: number): { index: string; segment
 
 /** Consecutive fragments with the same cover, as runs; the table view and the tests read these. */
 export function coverRuns(lane: Lane, limit = Infinity): { from: number; to: number; cover: number }[] {
-  const runs: { from: number; to: number; cover: number }[] = [];
-  const n = lane.cover.length;
-  let start = 0;
-  for (let i = 1; i <= n && runs.length < limit; i += 1) {
-    if (i < n && lane.cover[i] === lane.cover[start]) continue;
-    if (n > 0) runs.push({ from: start, to: i, cover: lane.cover[start]! });
-    start = i;
-  }
-  return runs;
+  const { starts, covers } = lane.runs;
+  return Array.from(covers.subarray(0, Math.min(covers.length, limit)), (cover, r) => ({ from: starts[r]!, to: starts[r + 1]!, cover }));
 }

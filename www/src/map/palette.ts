@@ -5,14 +5,14 @@ export const HUES = 8;
 export const SLOTS = HUES * 2;
 
 export const SEGMENT_COLOURS: readonly string[] = [
-  '#2f6fc4', '#d17a17', '#1f8f80', '#bd4a76', '#7d8420', '#7656c2', '#2b93b8', '#94593a',
-  '#8fb5ea', '#f0b675', '#83cbbf', '#e29abb', '#c2c77a', '#b9a5ea', '#93cfe4', '#cfa68c',
+  "#2f6fc4", "#d17a17", "#1f8f80", "#bd4a76", "#7d8420", "#7656c2", "#2b93b8", "#94593a",
+  "#8fb5ea", "#f0b675", "#83cbbf", "#e29abb", "#c2c77a", "#b9a5ea", "#93cfe4", "#cfa68c",
 ];
 
 /** Edge drawn around light slots, so that they stand against a white ground as well. */
 export const SEGMENT_EDGES: readonly string[] = [
-  '#245798', '#a35d0d', '#166e62', '#96375b', '#5f6516', '#5b409b', '#1f708d', '#71432a',
-  '#4f80bf', '#c47f2c', '#3f9a8b', '#b8628a', '#8b9136', '#8468c6', '#4a9bb8', '#a1714f',
+  "#245798", "#a35d0d", "#166e62", "#96375b", "#5f6516", "#5b409b", "#1f708d", "#71432a",
+  "#4f80bf", "#c47f2c", "#3f9a8b", "#b8628a", "#8b9136", "#8468c6", "#4a9bb8", "#a1714f",
 ];
 
 /** FNV-1a over the text: any stable spread will do. */
@@ -47,7 +47,7 @@ export function assignColours(segments: Coloured[], cover: Int32Array): void {
   const order = segments.map((_, i) => i).sort((a, b) => {
     const x = segments[a]!;
     const y = segments[b]!;
-    return x.info.dataset_version - y.info.dataset_version || (x.info.created_at ?? '').localeCompare(y.info.created_at ?? '') || (x.uuid < y.uuid ? -1 : 1);
+    return x.info.dataset_version - y.info.dataset_version || (x.info.created_at ?? "").localeCompare(y.info.created_at ?? "") || (x.uuid < y.uuid ? -1 : 1);
   });
   const done = new Set<number>();
   for (const i of order) {

@@ -1,8 +1,8 @@
 // One lane cut into what can be painted: boxes while a fragment is at least a pixel wide, density columns below that.
 
-import type { Axis, Viewport } from './axis.js';
-import { toPixel, visible } from './axis.js';
-import { UNCOVERED, UNKNOWN } from './model.js';
+import type { Axis, Viewport } from "./axis.js";
+import { toPixel, visible } from "./axis.js";
+import { UNKNOWN } from "./cover.js";
 
 export interface Box {
   x: number;
@@ -13,9 +13,10 @@ export interface Box {
   to: number;
 }
 
-/** One pixel column of a lane: shares of the fragments (by axis length) that fall into it. */
+/** One pixel column of a lane, or several equal ones: shares of the fragments (by axis length) that fall into it. */
 export interface Column {
   x: number;
+  width: number;
   /** Segment covering most of the column; -1 when none does. */
   segment: number;
   covered: number;
@@ -33,25 +34,61 @@ export function fragmentsFit(axis: Axis, view: Viewport): boolean {
   return to - from <= pixels;
 }
 
+/** Stretches of equal cover: where each starts, with one more start at the end, and its cover. Made once per lane. */
+export interface Runs {
+  starts: Int32Array;
+  covers: Int32Array;
+}
+
+export function makeRuns(cover: Int32Array): Runs {
+  const n = cover.length;
+  let count = n > 0 ? 1 : 0;
+  for (let i = 1; i < n; i += 1) if (cover[i] !== cover[i - 1]) count += 1;
+  const starts = new Int32Array(count + 1);
+  const covers = new Int32Array(count);
+  let at = 0;
+  for (let i = 0; i < n; i += 1) {
+    if (i > 0 && cover[i] === cover[i - 1]) continue;
+    starts[at] = i;
+    covers[at] = cover[i]!;
+    at += 1;
+  }
+  starts[count] = n;
+  return { starts, covers };
+}
+
+/** The run that holds fragment position i. */
+function runAt(runs: Runs, i: number): number {
+  let lo = 0;
+  let hi = runs.covers.length - 1;
+  while (lo < hi) {
+    const mid = (lo + hi + 1) >> 1;
+    if (runs.starts[mid]! <= i) lo = mid;
+    else hi = mid - 1;
+  }
+  return lo;
+}
+
 /** Runs of equal cover, clipped to the view. A run is never thinner than one pixel. */
-export function boxes(axis: Axis, view: Viewport, cover: Int32Array): Box[] {
+export function boxes(axis: Axis, view: Viewport, runs: Runs): Box[] {
   const [from, to] = visible(axis, view);
   const found: Box[] = [];
-  let start = from;
-  for (let i = from + 1; i <= to; i += 1) {
-    if (i < to && cover[i] === cover[start]) continue;
-    if (to > from) {
-      const x = Math.max(-2, toPixel(view, axis.starts[start]!));
-      const end = Math.min(view.width + 2, toPixel(view, axis.starts[i]!));
-      found.push({ x, width: Math.max(1, end - x), cover: cover[start]!, from: start, to: i });
-    }
-    start = i;
+  if (to <= from) return found;
+  for (let r = runAt(runs, from); r < runs.covers.length && runs.starts[r]! < to; r += 1) {
+    const first = Math.max(from, runs.starts[r]!);
+    const end = Math.min(to, runs.starts[r + 1]!);
+    const x = Math.max(-2, toPixel(view, axis.starts[first]!));
+    const right = Math.min(view.width + 2, toPixel(view, axis.starts[end]!));
+    found.push({ x, width: Math.max(1, right - x), cover: runs.covers[r]!, from: first, to: end });
   }
   return found;
 }
 
-/** Density per pixel column. Every visible fragment is counted in every column it touches: none is sampled away. */
-export function columns(axis: Axis, view: Viewport, cover: Int32Array): Column[] {
+/**
+ * Density per pixel column. Every run is counted in every column it touches, however short it is: none is sampled away. Neighbouring
+ * columns that are wholly one segment come as one wide column.
+ */
+export function columns(axis: Axis, view: Viewport, runs: Runs): Column[] {
   const width = Math.max(1, Math.ceil(view.width));
   const [from, to] = visible(axis, view);
   const covered = new Float64Array(width);
@@ -59,43 +96,41 @@ export function columns(axis: Axis, view: Viewport, cover: Int32Array): Column[]
   const unknown = new Float64Array(width);
   const segment = new Int32Array(width).fill(-1);
   const best = new Float64Array(width);
-  const touched = new Uint8Array(width);
-  let runSegment = -1;
-  let runColumn = -1;
-  let run = 0;
-  const settle = () => {
-    if (runColumn >= 0 && runSegment >= 0 && run > best[runColumn]!) {
-      best[runColumn] = run;
-      segment[runColumn] = runSegment;
-    }
-    run = 0;
-  };
   const scale = view.width / (view.to - view.from);
-  for (let i = from; i < to; i += 1) {
-    const a = Math.max(0, (axis.starts[i]! - view.from) * scale);
-    const b = Math.min(width, (axis.starts[i + 1]! - view.from) * scale);
-    const c = cover[i]!;
+  for (let r = to > from ? runAt(runs, from) : runs.covers.length; r < runs.covers.length && runs.starts[r]! < to; r += 1) {
+    const c = runs.covers[r]!;
+    const into = c >= 0 ? covered : c === UNKNOWN ? unknown : uncovered;
+    const a = Math.max(0, (axis.starts[runs.starts[r]!]! - view.from) * scale);
+    const b = Math.min(width, (axis.starts[runs.starts[r + 1]!]! - view.from) * scale);
     const first = Math.min(width - 1, Math.floor(a));
     const last = Math.min(width - 1, Math.max(first, Math.ceil(b) - 1));
     for (let x = first; x <= last; x += 1) {
       const share = Math.max(Math.min(b, x + 1) - Math.max(a, x), 1e-9);
-      touched[x] = 1;
-      if (c >= 0) {
-        covered[x] = covered[x]! + share;
-        if (x !== runColumn || c !== runSegment) {
-          settle();
-          runColumn = x;
-          runSegment = c;
-        }
-        run += share;
-      } else if (c === UNKNOWN) unknown[x] = unknown[x]! + share;
-      else if (c === UNCOVERED) uncovered[x] = uncovered[x]! + share;
+      into[x] = into[x]! + share;
+      if (c >= 0 && share > best[x]!) {
+        best[x] = share;
+        segment[x] = c;
+      }
     }
   }
-  settle();
   const found: Column[] = [];
+  let wide: Column | null = null;
   for (let x = 0; x < width; x += 1) {
-    if (touched[x]) found.push({ x, segment: segment[x]!, covered: covered[x]!, unknown: unknown[x]!, uncovered: uncovered[x]! });
+    if (covered[x]! + unknown[x]! + uncovered[x]! <= 0) {
+      wide = null;
+      continue;
+    }
+    const plain = (covered[x]! > 0 ? 1 : 0) + (unknown[x]! > 0 ? 1 : 0) + (uncovered[x]! > 0 ? 1 : 0) === 1;
+    if (wide && plain && wide.segment === segment[x] && wide.unknown > 0 === unknown[x]! > 0) {
+      wide.width += 1;
+      wide.covered += covered[x]!;
+      wide.unknown += unknown[x]!;
+      wide.uncovered += uncovered[x]!;
+      continue;
+    }
+    const column: Column = { x, width: 1, segment: segment[x]!, covered: covered[x]!, unknown: unknown[x]!, uncovered: uncovered[x]! };
+    found.push(column);
+    wide = plain ? column : null;
   }
   return found;
 }

@@ -6,6 +6,7 @@ import type { Selection } from "../lib/url.js";
 import { positionOf } from "../map/axis.js";
 import { coveringSet } from "../map/model.js";
 import type { Lane, LaneSegment, Layout } from "../map/model.js";
+import { indexedText } from "./IndexList.js";
 import { Copyable, Swatch } from "./basics.js";
 
 export function Details({ layout, selection, onSelect }: { layout: Layout | null; selection: Selection | null; onSelect: (s: Selection | null) => void }): JSX.Element {
@@ -129,7 +130,7 @@ function IndexDetails({ lane }: { lane: Lane }): JSX.Element {
     <Facts title={<>Index <Copyable value={index.name} label="the index name">{name(index.name)}</Copyable></>}>
       <Fact label="method">{index.type}</Fact>
       <Fact label="column"><Copyable value={index.field_names.join(", ")} label="the column">{name(index.field_names.join(", "))}</Copyable></Fact>
-      <Fact label="indexed_percent">{index.coverage_known ? "" : "at least "}{percent(index.indexed_percent)}</Fact>
+      <Fact label="indexed_percent">{indexedText(index)}</Fact>
       <Fact label="num_segments">{count(index.num_segments)}</Fact>
       <Fact label="size_bytes">{bytes(index.size_bytes)}</Fact>
       <Fact label="rows indexed">{count(index.num_rows_indexed)}</Fact>

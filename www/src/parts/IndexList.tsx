@@ -1,6 +1,7 @@
 // The list of indexes with the columns of SHOW INDEXES, and the segments of the chosen one beneath it.
 
 import type { JSX } from "preact";
+import type { IndexInfo } from "../engine/documents.js";
 import { bytes, count, name, percent, plural, ranges, shortUuid } from "../lib/format.js";
 import { canRefresh } from "../lib/health.js";
 import type { Selection } from "../lib/url.js";
@@ -22,8 +23,8 @@ export function IndexList({ layout, selection, old, onSelect, onRefresh }: {
             <li key={lane.index.name} class={`index-item${l === open ? " is-open" : ""}`}>
               <button type="button" class="index-row" aria-expanded={l === open} onClick={() => onSelect(l === open && selection?.kind === "index" ? null : { kind: "index", name: lane.index.name })}>
                 <span class="index-name" title={lane.index.name}>{name(lane.index.name)}</span>
-                <span class="index-percent">{lane.index.coverage_known ? "" : "at least "}{percent(lane.index.indexed_percent)}</span>
-                <span class={`index-bar${lane.index.coverage_known ? "" : " is-unknown"}`}><span style={{ width: `${Math.max(0, Math.min(100, lane.index.indexed_percent ?? 0))}%` }} /></span>
+                <span class="index-percent">{indexedText(lane.index)}</span>
+                <span class={`index-bar${lane.index.indexed_percent === null ? " is-void" : lane.index.coverage_known ? "" : " is-unknown"}`}><span style={{ width: `${Math.max(0, Math.min(100, lane.index.indexed_percent ?? 0))}%` }} /></span>
                 <span class="index-facts">
                   <span title={lane.index.field_names.join(", ")}>{name(lane.index.type)} on {name(lane.index.field_names.join(", "))}</span>
                   <span>{plural(lane.index.num_segments, "segment")}, {bytes(lane.index.size_bytes)}</span>
@@ -36,6 +37,12 @@ export function IndexList({ layout, selection, old, onSelect, onRefresh }: {
       )}
     </section>
   );
+}
+
+/** indexed_percent in words: null is a table without rows, and unknown coverage makes it a lower bound. */
+export function indexedText(index: Pick<IndexInfo, "indexed_percent" | "coverage_known">): string {
+  if (index.indexed_percent === null) return "no rows";
+  return `${index.coverage_known ? "" : "at least "}${percent(index.indexed_percent)}`;
 }
 
 function openLane(layout: Layout, selection: Selection | null): number {

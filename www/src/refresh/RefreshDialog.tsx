@@ -155,14 +155,14 @@ export function RefreshDialog({ session, layout, index, segments, target, onSegm
     >
       <div class="dialog-body">
         <header class="dialog-head">
-          <h2 id="refresh-title">{title} <span class="dialog-name" title={index}>{name(index)}</span></h2>
+          <h2 id="refresh-title" tabIndex={-1} autofocus>{title} <span class="dialog-name" title={index}>{name(index)}</span></h2>
           {stage.name !== "running" && <button type="button" class="icon-button" aria-label="Close" onClick={onClose}><Icon name="close" /></button>}
         </header>
         {stage.name === "choosing" && (
           <>
             <div class="dialog-main">
               <form class="choices" onSubmit={(event) => { event.preventDefault(); start(); }}>
-                <Stepper label="Segments" hint="Neighbouring fragments go into the same segment; the heaviest segment is as light as can be." value={segments} least={1} most={MOST_SEGMENTS} onValue={onSegments} first />
+                <Stepper label="Segments" hint="Neighbouring fragments go into the same segment; the heaviest segment is as light as can be." value={segments} least={1} most={MOST_SEGMENTS} onValue={onSegments} />
                 <Stepper label="Workers" hint="Segments built at the same time, in this browser." value={workers} least={1} most={16} onValue={setWorkers} />
                 <label class="check"><input type="checkbox" checked={absorb} onChange={(event) => setAbsorb(event.currentTarget.checked)} /> <span>Absorb existing segments<small>Builds their fragments again too, so that segments stay few.</small></span></label>
               </form>
@@ -209,7 +209,7 @@ export function RefreshDialog({ session, layout, index, segments, target, onSegm
 /** Which choices a plan answers. Plans are documents of the engine: nothing is added to them. */
 const plannedFor = new WeakMap<RefreshPlan, string>();
 
-function Stepper({ label, hint, value, least, most, onValue, first }: { label: string; hint: string; value: number; least: number; most: number; onValue: (n: number) => void; first?: boolean }): JSX.Element {
+function Stepper({ label, hint, value, least, most, onValue }: { label: string; hint: string; value: number; least: number; most: number; onValue: (n: number) => void }): JSX.Element {
   const set = (n: number) => {
     if (Number.isFinite(n)) onValue(Math.min(most, Math.max(least, Math.round(n))));
   };
@@ -219,7 +219,7 @@ function Stepper({ label, hint, value, least, most, onValue, first }: { label: s
       <label for={id}>{label}</label>
       <div class="stepper-box">
         <button type="button" class="icon-button" aria-label={`Fewer ${label.toLowerCase()}`} disabled={value <= least} onClick={() => set(value - 1)}><Icon name="minus" /></button>
-        <input id={id} type="text" inputMode="numeric" value={value} autofocus={first} aria-describedby={`${id}-hint`}
+        <input id={id} type="text" inputMode="numeric" value={value} aria-describedby={`${id}-hint`}
           onChange={(event) => set(Number(event.currentTarget.value))}
           onKeyDown={(event) => {
             if (event.key === "ArrowUp") set(value + 1);
