@@ -81,10 +81,9 @@ fn split(run: &[(GroupFragment, Candidacy)], target: u64) -> Vec<Vec<u32>> {
             rows = 0;
         }
     }
-    match pieces.last_mut() {
-        Some(last) if rows < u128::from(target) && !piece.is_empty() => last.append(&mut piece),
-        _ if !piece.is_empty() => pieces.push(piece),
-        _ => {}
+    // A piece only ends while as much as another one is left, so the rest is never too small.
+    if !piece.is_empty() {
+        pieces.push(piece);
     }
     pieces
 }

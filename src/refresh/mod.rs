@@ -4,12 +4,24 @@
 //! I/O half of the stale rule, `build` runs one task, `verify` recomputes every decision from the manifest of a commit
 //! attempt, and `commit` is the loop that publishes.
 
+pub mod build;
+pub mod commit;
+mod costs;
+mod files;
+mod freshness;
 pub mod options;
+mod params;
 pub mod plan;
+mod planner;
 pub mod report;
+mod resolve;
 pub mod task;
+mod verify;
 
+pub use build::{build_segment, build_segment_as, discard};
+pub use commit::commit_segments;
 pub use options::{Absorb, RefreshOptions};
 pub use plan::{Advice, RefreshPlan};
+pub use planner::plan_refresh;
 pub use report::RefreshReport;
 pub use task::{BuildTask, BuiltSegment};

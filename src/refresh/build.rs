@@ -1,0 +1,279 @@
+//! Running one task: read the column at `v_plan`, build the segment, upload its files, check what arrived.
+
+use std::sync::Arc;
+
+use roaring::RoaringBitmap;
+use uuid::Uuid;
+
+use super::files::{reuse_history, segment_files};
+use super::plan::FORMAT;
+use super::task::{BuildTask, BuiltFile, BuiltSegment, CopyOf, Details};
+use crate::coverage::stale::in_fragments;
+use crate::error::{Changed, Error, ErrorCode, Result};
+use crate::format::index_metadata::IndexMetadata;
+use crate::format::manifest::{Manifest, ManifestFile};
+use crate::format::row::{RowAddress, RowDomain};
+use crate::format::schema::{Field, scalar_type};
+use crate::index::{BuildSpec, BuiltIndex, IndexMethod, method_by_name};
+use crate::store::{Created, Store};
+use crate::table::scan::{FragmentScan, ScanContext};
+
+/// Builds the segment of a task and uploads it under a uuid of its own. `manifest` is that of `v_plan`; `progress` hears the
+/// rows done so far.
+///
+/// # Errors
+/// `STALE_PLAN` when the manifest is not the planned one, `MEMORY_LIMIT` over the task's limit, those of reading, building
+/// and uploading. Files that were written are deleted, or listed in the error's detail `staged` with `changed: staged`.
+pub async fn build_segment(
+    store: &Store,
+    manifest: Arc<ManifestFile>,
+    task: &BuildTask,
+    progress: &mut dyn FnMut(u64),
+) -> Result<BuiltSegment> {
+    build_segment_as(store, manifest, task, store.env().uuid(), progress).await
+}
+
+/// [`build_segment`] under a uuid the caller drew, so that it knows the folder whatever happens.
+pub async fn build_segment_as(
+    store: &Store,
+    manifest: Arc<ManifestFile>,
+    task: &BuildTask,
+    uuid: Uuid,
+    progress: &mut dyn FnMut(u64),
+) -> Result<BuiltSegment> {
+    let (method, field) = check_task(&manifest.manifest, task)?;
+    let copied = match &task.copy_of {
+        None => None,
+        Some(copy) => copy_segment(store, &manifest, method, field, copy).await?,
+    };
+    let copy_of = copied.is_some().then(|| task.copy_of.as_ref()).flatten();
+    let index = match copied {
+        Some(index) => index,
+        None => scan(store, &manifest, method, field, task, progress).await?,
+    };
+    if let Some(bytes) = task.copy_of.as_ref().map(|_| task.rows) {
+        progress(bytes);
+    }
+    let rows = index.rows;
+    let stats = index.stats.clone();
+    let details = Details(crate::format::index_metadata::IndexDetails {
+        type_url: task.index.type_url.clone(),
+        value: index.details.value.clone(),
+    });
+    let index_version = index.index_version;
+    let (files, staged) = upload(store, uuid, index).await?;
+    Ok(BuiltSegment {
+        format: FORMAT,
+        uuid,
+        name: task.index.name.clone(),
+        field_id: task.index.field_id,
+        method: task.index.method.clone(),
+        row_domain: task.index.row_domain,
+        params: task.index.params.clone(),
+        fragments: task.fragments.clone(),
+        rows,
+        dataset_version: copy_of.map_or(task.v_plan, |copy| copy.dataset_version),
+        index_version,
+        details,
+        files,
+        stats,
+        staged,
+        copy_of: copy_of.map(|copy| copy.uuid),
+    })
+}
+
+fn check_task<'a>(manifest: &'a Manifest, task: &BuildTask) -> Result<(&'static dyn IndexMethod, &'a Field)> {
+    if task.format != FORMAT || task.kind != "build" {
+        let text = format!("this is not a build task of format {FORMAT} (kind {:?}, format {})", task.kind, task.format);
+        return Err(Error::invalid(text));
+    }
+    let target = &task.index;
+    if manifest.version != task.v_plan {
+        let text = format!(
+            "the task of index {} reads version {}, the manifest given is of version {}",
+            target.name, task.v_plan, manifest.version
+        );
+        return Err(Error::new(ErrorCode::StalePlan, text));
+    }
+    let field =
+        manifest.schema.by_id(target.field_id).filter(|field| field.logical_type == target.logical_type).ok_or_else(|| {
+            let text = format!(
+                "version {} has no column {} (field {}) of type {}: the plan is for another table",
+                task.v_plan, target.column, target.field_id, target.logical_type
+            );
+            Error::new(ErrorCode::StalePlan, text)
+        })?;
+    if let Some(missing) = task.fragments.iter().find(|id| manifest.fragment(**id).is_none()) {
+        let text = format!("version {} has no fragment {missing}: the plan is for another table", task.v_plan);
+        return Err(Error::new(ErrorCode::StalePlan, text));
+    }
+    Ok((method_by_name(&target.method)?, field))
+}
+
+/// Reads the fragments in order into a builder.
+async fn scan(
+    store: &Store,
+    manifest: &Arc<ManifestFile>,
+    method: &'static dyn IndexMethod,
+    field: &Field,
+    task: &BuildTask,
+    progress: &mut dyn FnMut(u64),
+) -> Result<BuiltIndex> {
+    let spec = BuildSpec {
+        data_type: scalar_type(&field.logical_type)?,
+        logical_type: field.logical_type.clone(),
+        params: task.index.params.clone(),
+        index_version: task.index.index_version,
+        rows_hint: Some(task.rows),
+    };
+    let context = ScanContext::new(store.clone(), manifest.clone(), field.id, task.index.row_domain);
+    let mut builder = method.builder(spec)?;
+    let mut done = 0u64;
+    for id in &task.fragments {
+        let fragment = manifest.manifest.fragment(*id).ok_or_else(|| Error::internal("the fragment was checked before"))?;
+        let mut rows = FragmentScan::open(&context, fragment).await?;
+        while let Some(batch) = rows.next().await? {
+            done += batch.values.len() as u64;
+            builder.push(batch)?;
+            if let Some(limit) = task.max_bytes.filter(|limit| builder.memory_bytes() > *limit) {
+                let text = format!(
+                    "building {} fragments of index {} needs more than {limit} bytes (reached after {done} of {} rows); \
+                     plan more segments or allow more memory. Nothing was changed",
+                    task.fragments.len(),
+                    task.index.name,
+                    task.rows
+                );
+                return Err(Error::new(ErrorCode::MemoryLimit, text).with("max_bytes", limit).with("rows", done));
+            }
+            progress(done);
+        }
+    }
+    builder.finish()
+}
+
+/// Writes an existing segment again without the rows of some fragments; `None` when its layout does not allow that.
+async fn copy_segment(
+    store: &Store,
+    manifest: &Arc<ManifestFile>,
+    method: &'static dyn IndexMethod,
+    field: &Field,
+    copy: &CopyOf,
+) -> Result<Option<BuiltIndex>> {
+    let file = manifest.as_ref();
+    let entry = file.indices.iter().find(|e| e.uuid == copy.uuid).ok_or_else(|| {
+        let text = format!("version {} does not list segment {}, which was to be copied", file.manifest.version, copy.uuid);
+        Error::new(ErrorCode::StalePlan, text)
+    })?;
+    let without: RoaringBitmap = copy.without.iter().copied().collect();
+    let drop = dropped_rows(store, file, method, entry, without).await?;
+    let files = segment_files(store, &file.manifest, entry)?;
+    method.copy_without(&files, &scalar_type(&field.logical_type)?, &*drop).await
+}
+
+/// Which stored rows belong to the fragments to leave out.
+async fn dropped_rows(
+    store: &Store,
+    file: &ManifestFile,
+    method: &'static dyn IndexMethod,
+    entry: &IndexMetadata,
+    without: RoaringBitmap,
+) -> Result<Box<dyn Fn(u64) -> bool>> {
+    let stable = file.manifest.has_stable_row_ids();
+    match method.row_domain(entry.index_version.unwrap_or(0), stable) {
+        RowDomain::Address => {
+            let history = reuse_history(store, &file.manifest, &file.indices).await?;
+            Ok(Box::new(move |stored| match &history {
+                None => in_fragments(stored, &without),
+                Some(history) => {
+                    history.map_address(RowAddress(stored)).is_some_and(|address| without.contains(address.fragment()))
+                }
+            }))
+        }
+        RowDomain::StableId => {
+            let mut ids = roaring::RoaringTreemap::new();
+            for id in &without {
+                let fragment = file
+                    .manifest
+                    .fragment(id)
+                    .ok_or_else(|| Error::new(ErrorCode::StalePlan, format!("there is no fragment {id} any more")))?;
+                let live = super::files::live_row_ids(store, &file.manifest, fragment).await?.ok_or_else(|| {
+                    Error::new(ErrorCode::UnsupportedFeature, format!("the row ids of fragment {id} lie in a hidden column"))
+                })?;
+                ids.extend(live);
+            }
+            Ok(Box::new(move |stored| ids.contains(stored)))
+        }
+    }
+}
+
+/// Creates every file of the segment and compares the folder with what was sent, where the store lists.
+async fn upload(store: &Store, uuid: Uuid, index: BuiltIndex) -> Result<(Vec<BuiltFile>, Vec<String>)> {
+    let folder = format!("_indices/{uuid}");
+    let mut staged = Vec::new();
+    let mut files = Vec::new();
+    for (name, file) in index.files {
+        let path = format!("{folder}/{name}");
+        // Listed before it is sent: an upload that failed half way may still be there.
+        staged.push(path.clone());
+        files.push(BuiltFile { path: name, size: file.size });
+        if let Err(error) = create(store, &path, file.chunks, file.size).await {
+            return Err(withdraw(store, error, &staged).await);
+        }
+    }
+    if let Err(error) = check_sizes(store, &folder, &files).await {
+        return Err(withdraw(store, error, &staged).await);
+    }
+    Ok((files, staged))
+}
+
+async fn create(store: &Store, path: &str, chunks: Vec<bytes::Bytes>, size: u64) -> Result<()> {
+    match store.put_create(path, chunks).await? {
+        Created::Yes => Ok(()),
+        Created::Exists => {
+            Err(Error::new(ErrorCode::UuidInUse, format!("{path} is there already; it was not overwritten")).with("object", path))
+        }
+        // The uuid is ours alone, so whatever lies there now was sent by this build: the size tells whether all of it arrived.
+        Created::Unclear(error) => match store.get_range(path, size.saturating_sub(1)..size).await {
+            Ok(_) => Ok(()),
+            Err(_) => Err(error),
+        },
+    }
+}
+
+/// Compares a segment's folder with the sizes recorded for it; a store that cannot list is believed.
+pub async fn check_sizes(store: &Store, folder: &str, files: &[BuiltFile]) -> Result<()> {
+    if !store.can_list() {
+        return Ok(());
+    }
+    let listed = match store.list(folder).await {
+        Ok(listed) => listed,
+        Err(error) if crate::store::is_listing_refused(&error) => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    for file in files {
+        let found = listed.iter().find(|entry| entry.name == file.path).map(|entry| entry.size);
+        if found != Some(file.size) {
+            let found = found.map_or("is not there".to_owned(), |size| format!("has {size} bytes"));
+            let path = format!("{folder}/{}", file.path);
+            return Err(Error::corrupt(&path, format!("{found}, {} were written", file.size)));
+        }
+    }
+    Ok(())
+}
+
+/// Deletes what an attempt staged; the paths that could not be deleted.
+pub async fn discard(store: &Store, staged: &[String]) -> Vec<String> {
+    let mut left = Vec::new();
+    for path in staged {
+        if store.delete(path).await.is_err() {
+            left.push(path.clone());
+        }
+    }
+    left
+}
+
+/// The error after cleaning up: what is left is listed in it.
+pub async fn withdraw(store: &Store, error: Error, staged: &[String]) -> Error {
+    let left = discard(store, staged).await;
+    if left.is_empty() { error.with_changed(Changed::Nothing) } else { error.with("staged", left).with_changed(Changed::Staged) }
+}

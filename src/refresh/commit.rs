@@ -1,0 +1,236 @@
+//! The one loop that publishes built segments (refresh-and-compaction §8.3, design §8).
+
+use std::collections::BTreeSet;
+
+use super::build::{check_sizes, discard};
+use super::plan::{FORMAT, RefreshPlan};
+use super::report::{Attempt, RefreshReport};
+use super::task::BuiltSegment;
+use super::verify::{Verdict, Verified, verify};
+use crate::coverage::prune::LeftOut;
+use crate::coverage::sets::{declared, established};
+use crate::error::{Changed, Error, ErrorCode, Result};
+use crate::format::next_manifest::NextManifest;
+use crate::format::transaction::Transaction;
+use crate::table::Table;
+use crate::table::commit::{CommitOutcome, NextVersion};
+
+/// Attempts before giving up, as many as Lance makes.
+const ATTEMPTS: u32 = 20;
+/// Times in a row that the store may take no manifest although nobody else's is there.
+const REFUSALS: u32 = 3;
+/// Width of one back-off slot before it is known how long an attempt takes, in milliseconds.
+const SLOT_MS: u64 = 50;
+/// Most slots an attempt waits.
+const MOST_SLOTS: u32 = 128;
+
+/// Publishes what was built for a plan in one CreateIndex transaction, or says truthfully why not. The table returned is at
+/// the version committed (or found current when there was nothing to do).
+///
+/// # Errors
+/// Those of [`verify`]; `INVALID_ARGUMENT` for documents that do not fit together; `COMMIT_CONFLICT` after 20 lost
+/// attempts; `COMMIT_UNKNOWN` when it cannot be found out whether the commit landed, and then nothing is deleted. Built
+/// files stay, listed in the detail `staged` with `changed: staged`, so that the caller can commit again or remove them.
+pub async fn commit_segments(table: &Table, plan: &RefreshPlan, built: &[BuiltSegment]) -> Result<(RefreshReport, Table)> {
+    let env = table.store().env().clone();
+    let start = env.now_ms();
+    check_documents(plan, built)?;
+    let staged: Vec<String> = built.iter().flat_map(|b| b.staged.iter().cloned()).collect();
+    let result = run(table, plan, built).await;
+    let (mut report, table) = result.map_err(|error| with_staged(error, &staged))?;
+    report.ms = u64::try_from(env.now_ms().saturating_sub(start)).unwrap_or(0);
+    report.requests = table.store().requests();
+    Ok((report, table))
+}
+
+async fn run(table: &Table, plan: &RefreshPlan, built: &[BuiltSegment]) -> Result<(RefreshReport, Table)> {
+    if built.is_empty() {
+        return Ok((nothing(plan, built, table.version(), Vec::new(), Vec::new()), table.clone()));
+    }
+    for segment in built {
+        check_sizes(table.store(), &format!("_indices/{}", segment.uuid), &segment.files).await?;
+    }
+    let env = table.store().env().clone();
+    let uuid = env.uuid();
+    let mut attempts = Vec::new();
+    let mut slot = SLOT_MS;
+    let mut refused = 0;
+    for attempt in 0..ATTEMPTS {
+        let started = env.now_ms();
+        let latest = table.latest().await?;
+        let next = latest.version().saturating_add(1);
+        let mut verified = match verify(&latest, plan, built).await? {
+            Verdict::Publish(verified) => verified,
+            Verdict::NothingToDo(left_out) => {
+                let staged: Vec<String> = built.iter().flat_map(|b| b.staged.iter().cloned()).collect();
+                let left = discard(latest.store(), &staged).await;
+                let mut why = "other segments cover everything that was built".to_owned();
+                if !left.is_empty() {
+                    why = format!("{why}; still on the store, named by no manifest: {}", left.join(", "));
+                }
+                attempts.push(Attempt { version: next, outcome: "nothing_to_do".to_owned(), why: Some(why) });
+                return Ok((nothing(plan, built, latest.version(), attempts, left_out), latest));
+            }
+        };
+        let created = u64::try_from(env.now_ms()).ok();
+        for entry in &mut verified.new {
+            entry.created_at_ms = created;
+        }
+        let removed: BTreeSet<_> = verified.removed.iter().map(|e| e.uuid).collect();
+        let section: Vec<_> =
+            latest.manifest().indices.iter().filter(|e| !removed.contains(&e.uuid)).chain(&verified.new).cloned().collect();
+        let transaction = Transaction::create_index(latest.version(), uuid, verified.new.clone(), verified.removed.clone());
+        let manifest = NextManifest {
+            base: latest.manifest(),
+            indices: section,
+            transaction: &transaction,
+            transaction_file: transaction.file_name(),
+            now_ms: env.now_ms(),
+        }
+        .encode()?;
+        match latest.put_next(NextVersion { version: next, manifest, transaction: &transaction }).await? {
+            CommitOutcome::Landed(landed) => {
+                attempts.push(Attempt { version: next, outcome: "committed".to_owned(), why: None });
+                let report = report(plan, built, &landed, verified, attempts, uuid);
+                return Ok((report, landed));
+            }
+            CommitOutcome::Lost { taken, why } => {
+                refused = if taken.is_some() { 0 } else { refused + 1 };
+                attempts.push(Attempt { version: next, outcome: "lost".to_owned(), why: Some(why) });
+                if refused == REFUSALS {
+                    break;
+                }
+            }
+            CommitOutcome::Unknown(error) => return Err(unknown(plan, next, &transaction.uuid, &error)),
+        }
+        if attempt == 0 {
+            let took = u64::try_from(env.now_ms().saturating_sub(started)).unwrap_or(0);
+            slot = (took + took / 10).max(1);
+        }
+        let slots = 2u32.saturating_pow(attempt.saturating_add(2)).min(MOST_SLOTS);
+        env.sleep(slot.saturating_mul((env.random() * f64::from(slots)) as u64)).await;
+    }
+    let text = format!(
+        "index {}: none of {} attempts to commit succeeded, the last because {}; nothing was committed",
+        plan.index.target.name,
+        attempts.len(),
+        attempts.last().and_then(|a| a.why.as_deref()).unwrap_or("of nothing known")
+    );
+    Err(Error::new(ErrorCode::CommitConflict, text).with("attempts", serde_json::to_value(&attempts).unwrap_or_default()))
+}
+
+fn check_documents(plan: &RefreshPlan, built: &[BuiltSegment]) -> Result<()> {
+    if plan.format != FORMAT || plan.kind != "refresh" {
+        let text = format!("this is not a refresh plan of format {FORMAT} (kind {:?}, format {})", plan.kind, plan.format);
+        return Err(Error::invalid(text));
+    }
+    if built.is_empty() && !plan.is_empty() {
+        let text = format!(
+            "index {}: there are no built segments to commit; the plan has {} tasks",
+            plan.index.target.name,
+            plan.tasks.len()
+        );
+        return Err(Error::invalid(text));
+    }
+    let target = &plan.index.target;
+    for segment in built {
+        let fits = segment.format == FORMAT
+            && segment.name == target.name
+            && segment.field_id == target.field_id
+            && segment.method == target.method
+            && segment.row_domain == target.row_domain
+            && segment.details.0.type_url == target.type_url
+            && (segment.copy_of.is_some() || segment.dataset_version == plan.v_plan);
+        if !fits {
+            let text = format!(
+                "segment {} (index {}, method {}, version {}) was not built for this plan of index {} at version {}",
+                segment.uuid, segment.name, segment.method, segment.dataset_version, target.name, plan.v_plan
+            );
+            return Err(Error::invalid(text).with("segment", segment.uuid.to_string()));
+        }
+    }
+    Ok(())
+}
+
+/// The error, saying which files lie on the store that no manifest names.
+fn with_staged(error: Error, staged: &[String]) -> Error {
+    if staged.is_empty() || error.changed() == Changed::Unknown {
+        return error;
+    }
+    error.with("staged", staged.to_vec()).with_changed(Changed::Staged)
+}
+
+fn unknown(plan: &RefreshPlan, version: u64, transaction: &str, cause: &Error) -> Error {
+    let text = format!(
+        "it could not be found out whether index {} was committed as version {version}: {}. It was if that version carries \
+         transaction {transaction}; nothing was deleted",
+        plan.index.target.name,
+        cause.message()
+    );
+    Error::new(ErrorCode::CommitUnknown, text)
+        .with("version", version)
+        .with("transaction", transaction)
+        .with_changed(Changed::Unknown)
+}
+
+fn nothing(
+    plan: &RefreshPlan,
+    built: &[BuiltSegment],
+    version: u64,
+    attempts: Vec<Attempt>,
+    left_out: Vec<LeftOut>,
+) -> RefreshReport {
+    RefreshReport {
+        index_name: plan.index.target.name.clone(),
+        fragments_indexed: 0,
+        segments_added: 0,
+        segments_removed: 0,
+        added: Vec::new(),
+        removed: Vec::new(),
+        declared: declared_fragments(built),
+        established: Vec::new(),
+        left_out,
+        version_before: version,
+        version,
+        attempts,
+        transaction: None,
+        ms: 0,
+        requests: Default::default(),
+    }
+}
+
+/// Read from the manifest that was written, not from what was meant.
+fn report(
+    plan: &RefreshPlan,
+    built: &[BuiltSegment],
+    landed: &Table,
+    verified: Verified,
+    attempts: Vec<Attempt>,
+    transaction: uuid::Uuid,
+) -> RefreshReport {
+    let file = landed.manifest();
+    let ours: Vec<_> = file.indices.iter().filter(|e| built.iter().any(|b| b.uuid == e.uuid)).collect();
+    let established = established(ours.iter().filter_map(|e| e.fragment_bitmap.as_ref()), &file.manifest.live());
+    RefreshReport {
+        index_name: plan.index.target.name.clone(),
+        fragments_indexed: established.len(),
+        segments_added: ours.len() as u64,
+        segments_removed: verified.removed.len() as u64,
+        added: ours.iter().map(|e| e.uuid).collect(),
+        removed: verified.removed.iter().map(|e| e.uuid).collect(),
+        declared: declared_fragments(built),
+        established: established.iter().collect(),
+        left_out: verified.left_out,
+        version_before: landed.version().saturating_sub(1),
+        version: landed.version(),
+        attempts,
+        transaction: Some(transaction),
+        ms: 0,
+        requests: Default::default(),
+    }
+}
+
+fn declared_fragments(built: &[BuiltSegment]) -> Vec<u32> {
+    let bitmaps: Vec<roaring::RoaringBitmap> = built.iter().map(|b| b.fragments.iter().copied().collect()).collect();
+    declared(&bitmaps).iter().collect()
+}

@@ -1,0 +1,115 @@
+//! Reading the small things beside the columns: deletion vectors, row ids, the reuse history, the folder of a segment.
+
+use roaring::RoaringBitmap;
+
+use crate::coverage::prune::FragmentKey;
+use crate::error::{Error, ErrorCode, Result};
+use crate::file::LanceFile;
+use crate::format::deletion::decode_deletions;
+use crate::format::fragment::{DeletionKind, Fragment, RowIdSource};
+use crate::format::index_metadata::IndexMetadata;
+use crate::format::manifest::Manifest;
+use crate::format::reuse_v0::{ReuseContent, ReuseHistoryV0, is_tagged, reuse_entry};
+use crate::format::row_ids::RowIdSequence;
+use crate::index::SegmentFiles;
+use crate::store::{Store, is_not_found};
+use crate::table::base::{base_store, data_file, deletion_file, segment_store};
+
+/// The folder of a segment, wherever its base is.
+pub fn segment_files(store: &Store, manifest: &Manifest, entry: &IndexMetadata) -> Result<SegmentFiles> {
+    Ok(SegmentFiles::new(segment_store(store, manifest, entry)?, entry.clone()))
+}
+
+/// Deleted offsets named by a fragment key; `None` when the file is gone (its version was cleaned up).
+pub async fn planned_deletions(store: &Store, manifest: &Manifest, key: &FragmentKey) -> Result<Option<RoaringBitmap>> {
+    let Some(path) = &key.deletion else { return Ok(Some(RoaringBitmap::new())) };
+    let kind = if path.ends_with(".arrow") { DeletionKind::Arrow } else { DeletionKind::Bitmap };
+    match base_store(store, manifest, key.deletion_base)?.get(path, None).await {
+        Ok(bytes) => decode_deletions(kind, path, &bytes).map(Some),
+        Err(error) if is_not_found(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Deleted offsets of a fragment.
+pub async fn deletions(store: &Store, manifest: &Manifest, fragment: &Fragment) -> Result<RoaringBitmap> {
+    let Some(file) = &fragment.deletion_file else { return Ok(RoaringBitmap::new()) };
+    let (base, path) = deletion_file(store, manifest, fragment.id, file)?;
+    let bytes = base.get(&path, None).await?;
+    decode_deletions(file.kind, &path, &bytes)
+}
+
+/// Stable ids of a fragment's live rows; `None` when they lie in a hidden column, which is not read here.
+pub async fn live_row_ids(store: &Store, manifest: &Manifest, fragment: &Fragment) -> Result<Option<Vec<u64>>> {
+    let Some(RowIdSource::Inline(bytes)) = &fragment.row_ids else { return Ok(None) };
+    let ids = RowIdSequence::parse(&format!("row ids of fragment {}", fragment.id), bytes)?;
+    let deleted = deletions(store, manifest, fragment).await?;
+    Ok(Some(
+        ids.iter()
+            .enumerate()
+            .filter(|(offset, _)| u32::try_from(*offset).is_ok_and(|offset| !deleted.contains(offset)))
+            .map(|(_, id)| id)
+            .collect(),
+    ))
+}
+
+/// The version-0 reuse history, when there is one.
+///
+/// # Errors
+/// `HISTORY_UNSUPPORTED` for a tagged one.
+pub async fn reuse_history(store: &Store, manifest: &Manifest, section: &[IndexMetadata]) -> Result<Option<ReuseHistoryV0>> {
+    refuse_tagged(section)?;
+    let Some(entry) = reuse_entry(section) else { return Ok(None) };
+    let object = format!("_indices/{}", entry.uuid);
+    let bytes = match ReuseContent::of(&object, entry)? {
+        ReuseContent::Inline(bytes) => bytes,
+        ReuseContent::External { path, offset, size } => {
+            let end = offset.checked_add(size).ok_or_else(|| Error::corrupt(&object, "the history's range overflows"))?;
+            segment_store(store, manifest, entry)?.get_range(&path, offset..end).await?
+        }
+    };
+    ReuseHistoryV0::parse(&object, &bytes).map(Some)
+}
+
+/// Refuses a table with a tagged history: there a stored bitmap is provenance, not coverage.
+///
+/// # Errors
+/// `HISTORY_UNSUPPORTED`.
+pub fn refuse_tagged(section: &[IndexMetadata]) -> Result<()> {
+    match section.iter().find(|e| is_tagged(e)) {
+        None => Ok(()),
+        Some(entry) => Err(Error::new(
+            ErrorCode::HistoryUnsupported,
+            format!(
+                "the table has a tagged fragment reuse history (index_version {}), under which stored coverage must be derived; \
+                 this build does not do that. Nothing was changed",
+                entry.index_version.unwrap_or(0)
+            ),
+        )),
+    }
+}
+
+/// Rows of a fragment that are live; counts that are not recorded are read from the files.
+pub async fn live_rows(store: &Store, manifest: &Manifest, fragment: &Fragment) -> Result<u64> {
+    if let Some(rows) = fragment.live_rows() {
+        return Ok(rows);
+    }
+    let physical = match fragment.physical_rows {
+        Some(rows) => rows,
+        None => {
+            let file = fragment.files.first().ok_or_else(|| {
+                Error::corrupt("manifest", format!("fragment {} has neither files nor a row count", fragment.id))
+            })?;
+            let (base, path) = data_file(store, manifest, file)?;
+            LanceFile::open(&base, &path, file.size).await?.rows()
+        }
+    };
+    let deleted = match fragment.deletion_file.as_ref().map(|f| f.num_deleted_rows) {
+        None => 0,
+        Some(Some(rows)) => rows,
+        Some(None) => deletions(store, manifest, fragment).await?.len(),
+    };
+    physical.checked_sub(deleted).ok_or_else(|| {
+        Error::corrupt("manifest", format!("fragment {} has {physical} rows and {deleted} deleted ones", fragment.id))
+    })
+}

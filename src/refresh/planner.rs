@@ -1,0 +1,492 @@
+//! Deciding what a refresh does: the work, its runs, and what becomes of every existing segment.
+
+use std::collections::BTreeMap;
+
+use arrow::datatypes::DataType;
+use roaring::RoaringBitmap;
+use uuid::Uuid;
+
+use super::costs::{TaskCost, estimate, read_bytes};
+use super::files::{live_rows, refuse_tagged};
+use super::freshness::Freshness;
+use super::options::{Absorb, RefreshOptions};
+use super::params::{Inherited, inherit};
+use super::plan::{Absorbed, Advice, Basis, Cure, FORMAT, Groups, PlannedIndex, PlannedRun, PlannedSets, RefreshPlan};
+use super::resolve::{Resolved, resolve};
+use super::task::{BuildTask, CopyOf, IndexTarget};
+use crate::coverage::batching::batch;
+use crate::coverage::fate::{ExistingSegment, Fate, NewSegment, Proposal, SegmentFate, decide};
+use crate::coverage::groups::{DEFAULT_TARGET_ROWS, GroupFragment, mergeable};
+use crate::coverage::prune::FragmentKey;
+use crate::coverage::sets::{IndexSets, effective};
+use crate::error::{Error, ErrorCode, Result};
+use crate::format::flags::check_write;
+use crate::format::index_metadata::IndexMetadata;
+use crate::format::manifest::Manifest;
+use crate::format::row::RowDomain;
+use crate::format::schema::scalar_type;
+use crate::table::Table;
+
+/// Plans a refresh of `index` on the version of `table`. Nothing is written.
+///
+/// # Errors
+/// Those of resolving the name (`INDEX_NOT_FOUND`, `INDEX_AMBIGUOUS`, `UNSUPPORTED_METHOD`, `UNSUPPORTED_TYPE`, …),
+/// `INVALID_ARGUMENT` for the options, `HISTORY_UNSUPPORTED` under a tagged reuse history, `UNSUPPORTED_FEATURE` for a table
+/// that must not be written, the commit rules' own codes when no plan can satisfy them, and those of reading.
+pub async fn plan_refresh(table: &Table, index: &str, options: RefreshOptions) -> Result<RefreshPlan> {
+    let segments = options.segments()?;
+    let file = table.manifest().clone();
+    let manifest = &file.manifest;
+    super::resolve::exact_name(&file.indices, index)?;
+    refuse_tagged(&file.indices)?;
+    let indices = table.indices().await?;
+    let resolved = resolve(indices, &manifest.schema, index)?;
+    check_write(manifest, &file.indices)?;
+    let inherited = inherit(table.store(), manifest, &resolved, &options.params).await?;
+    let mut planner = Planner::new(table, &resolved, inherited)?;
+    planner.find_work();
+    if !planner.work.is_empty() {
+        planner.apply_policy(options.absorb);
+        planner.cure_stale().await?;
+    }
+    planner.finish(indices, segments, &options).await
+}
+
+/// A segment of known coverage that is written again without its stale rows.
+struct Copying {
+    without: RoaringBitmap,
+    evidence: String,
+}
+
+struct Planner<'a> {
+    table: &'a Table,
+    manifest: &'a Manifest,
+    resolved: &'a Resolved<'a>,
+    target: IndexTarget,
+    params_from: String,
+    data_type: DataType,
+    live: RoaringBitmap,
+    sets: IndexSets,
+    /// Fragments to build.
+    work: RoaringBitmap,
+    absorbed: BTreeMap<Uuid, (RoaringBitmap, String)>,
+    copies: BTreeMap<Uuid, Copying>,
+    warnings: Vec<Advice>,
+}
+
+impl<'a> Planner<'a> {
+    fn new(table: &'a Table, resolved: &'a Resolved<'a>, inherited: Inherited) -> Result<Planner<'a>> {
+        let manifest = &table.manifest().manifest;
+        let stable = manifest.has_stable_row_ids();
+        let live = manifest.live();
+        let sets = IndexSets::new(&live, resolved.segments.iter().map(|s| s.fragment_bitmap.as_ref()));
+        let index_version = version_to_write(resolved, &live, stable);
+        let target = IndexTarget {
+            name: resolved.name.clone(),
+            field_id: resolved.field.id,
+            column: resolved.column.clone(),
+            logical_type: resolved.field.logical_type.clone(),
+            method: resolved.method.name().to_owned(),
+            type_url: resolved.type_url.clone(),
+            index_version,
+            params: inherited.params,
+            row_domain: resolved.method.row_domain(index_version, stable),
+        };
+        Ok(Planner {
+            table,
+            manifest,
+            resolved,
+            target,
+            params_from: inherited.from,
+            data_type: scalar_type(&resolved.field.logical_type)?,
+            live,
+            sets,
+            work: RoaringBitmap::new(),
+            absorbed: BTreeMap::new(),
+            copies: BTreeMap::new(),
+            warnings: inherited.notes,
+        })
+    }
+
+    fn effective(&self, segment: &IndexMetadata) -> RoaringBitmap {
+        segment.fragment_bitmap.as_ref().map(|b| effective(b, &self.live)).unwrap_or_default()
+    }
+
+    fn find_work(&mut self) {
+        if self.sets.coverage_known() {
+            self.work = self.sets.unindexed.clone();
+            return;
+        }
+        // A partial replacement of a segment of unknown coverage is refused at commit, for ever.
+        self.work = self.live.clone();
+        let unknown: Vec<String> =
+            self.resolved.segments.iter().filter(|s| s.fragment_bitmap.is_none()).map(|s| s.uuid.to_string()).collect();
+        self.warnings.push(Advice::warning(
+            "unknown_coverage",
+            format!(
+                "{} of index {} records no coverage, so it can only be replaced as a whole: all {} live fragments are built",
+                list("segment", &unknown),
+                self.resolved.name,
+                self.live.len()
+            ),
+        ));
+    }
+
+    /// Absorbs what the caller asked for, and what cannot stay beside the new segments at all.
+    fn apply_policy(&mut self, policy: Absorb) {
+        let stable = self.manifest.has_stable_row_ids();
+        for segment in self.resolved.segments.clone() {
+            let covers = self.effective(segment);
+            if covers.is_empty() || covers.is_subset(&self.work) {
+                continue;
+            }
+            if policy == Absorb::All {
+                self.absorb(segment, RoaringBitmap::new(), "all segments are to be built anew (absorb)".to_owned());
+                continue;
+            }
+            let domain = self.resolved.method.row_domain(segment.index_version.unwrap_or(0), stable);
+            if domain != self.target.row_domain {
+                let why = format!("it stores {}, the new segments {}", domain_name(domain), domain_name(self.target.row_domain));
+                self.absorb(segment, RoaringBitmap::new(), why);
+            }
+        }
+    }
+
+    fn absorb(&mut self, segment: &IndexMetadata, stale: RoaringBitmap, why: String) {
+        self.work |= self.effective(segment);
+        self.copies.remove(&segment.uuid);
+        self.absorbed.insert(segment.uuid, (stale, why));
+    }
+
+    /// Repeats until nothing changes: what is absorbed adds to the work, and more work may make another segment stale.
+    async fn cure_stale(&mut self) -> Result<()> {
+        let mut freshness = Freshness::new(self.table, self.resolved.method).await?;
+        let mut checked: BTreeMap<Uuid, RoaringBitmap> = BTreeMap::new();
+        loop {
+            let before = (self.work.clone(), self.copies.len());
+            self.close_overlaps();
+            // The newest first: an older manifest that lists it lists most others too, and proves them clean as well.
+            let mut segments = self.resolved.segments.clone();
+            segments.sort_by_key(|s| std::cmp::Reverse(s.dataset_version));
+            for segment in segments {
+                let Some(bitmap) = &segment.fragment_bitmap else { continue };
+                let covers = self.effective(segment);
+                if covers.is_empty() || covers.is_subset(&self.work) {
+                    continue;
+                }
+                let known = checked.entry(segment.uuid).or_default();
+                let suspects = &(&self.work - bitmap) - &*known;
+                *known |= &suspects;
+                let verdict = freshness.check(segment, &suspects).await?;
+                if verdict.stale.is_empty() {
+                    continue;
+                }
+                self.cure(segment, verdict.stale, verdict.evidence, verdict.exact);
+            }
+            if before == (self.work.clone(), self.copies.len()) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn cure(&mut self, segment: &IndexMetadata, stale: RoaringBitmap, evidence: String, exact: bool) {
+        let stale = match self.copies.get(&segment.uuid) {
+            Some(copying) => &copying.without | &stale,
+            None => stale,
+        };
+        if exact && self.copy_is_cheaper(segment) {
+            self.copies.insert(segment.uuid, Copying { without: stale, evidence });
+            return;
+        }
+        let why =
+            format!("{evidence} (fragments {}): beside a segment that covers them the old values would be served", ids(&stale));
+        self.absorb(segment, stale, why);
+    }
+
+    /// Copying reads and writes the segment's files; absorbing reads the column of its fragments.
+    fn copy_is_cheaper(&self, segment: &IndexMetadata) -> bool {
+        if segment.files.is_empty() {
+            return false;
+        }
+        let size: u64 = segment.files.iter().map(|f| f.size_bytes).fold(0, u64::saturating_add);
+        read_bytes(self.manifest, self.effective(segment), self.target.field_id, &self.data_type)
+            .is_some_and(|column| size < column)
+    }
+
+    /// A segment that the work covers only in part would lose the rest: all of it joins the work.
+    fn close_overlaps(&mut self) {
+        loop {
+            let partly = self.resolved.segments.iter().copied().find(|segment| {
+                let covers = self.effective(segment);
+                !covers.is_disjoint(&self.work) && !covers.is_subset(&self.work)
+            });
+            match partly {
+                Some(segment) => {
+                    let why = "it shares fragments with what is built anew".to_owned();
+                    self.absorb(segment, RoaringBitmap::new(), why);
+                }
+                None => return,
+            }
+        }
+    }
+
+    async fn finish(mut self, indices: &[IndexMetadata], segments: usize, options: &RefreshOptions) -> Result<RefreshPlan> {
+        let rows = self.row_counts().await?;
+        let mut runs = Vec::new();
+        let mut costs = Vec::new();
+        let mut tasks = Vec::new();
+        for run in batch(&rows, segments)? {
+            let planned = PlannedRun {
+                rows: whole(run.rows, "rows of a run")?,
+                files: run.fragments.iter().filter_map(|id| self.key(*id)).collect(),
+                fragments: run.fragments,
+            };
+            costs.push(TaskCost {
+                fragments: planned.fragments.len() as u64,
+                rows: planned.rows,
+                read: read_bytes(self.manifest, planned.fragments.iter().copied(), self.target.field_id, &self.data_type),
+            });
+            tasks.push(self.task(tasks.len(), planned.fragments.clone(), planned.rows, None, options));
+            runs.push(planned);
+        }
+        for segment in self.resolved.segments.clone() {
+            let Some(copying) = self.copies.get(&segment.uuid) else { continue };
+            let covers = self.effective(segment);
+            let mut rows = 0u64;
+            for id in &covers {
+                if let Some(fragment) = self.manifest.fragment(id) {
+                    rows = rows.saturating_add(live_rows(self.table.store(), self.manifest, fragment).await?);
+                }
+            }
+            let copy = CopyOf {
+                uuid: segment.uuid,
+                dataset_version: segment.dataset_version,
+                without: copying.without.iter().collect(),
+                files: covers.iter().filter_map(|id| self.key(id)).collect(),
+            };
+            let size = segment.files.iter().map(|f| f.size_bytes).fold(0, u64::saturating_add);
+            costs.push(TaskCost { fragments: 1, rows: 0, read: Some(size) });
+            tasks.push(self.task(tasks.len(), covers.iter().collect(), rows, Some(copy), options));
+        }
+        let fates = if tasks.is_empty() { self.nothing_changes() } else { self.fates(&tasks)? };
+        let groups = self.groups(indices, &fates, &tasks);
+        let estimate = estimate(&costs);
+        self.warn_about_memory(estimate.memory_bytes, options);
+        Ok(RefreshPlan {
+            format: FORMAT,
+            kind: "refresh".to_owned(),
+            table: self.table.store().uri(),
+            branch: self.manifest.branch.clone(),
+            v_plan: self.manifest.version,
+            sets: PlannedSets {
+                live: self.sets.live.iter().collect(),
+                covered: self.sets.covered.iter().collect(),
+                unindexed: self.sets.unindexed.iter().collect(),
+            },
+            heaviest_run_rows: runs.iter().map(|run| run.rows).max().unwrap_or(0),
+            runs,
+            segments: fates,
+            absorbed: self.absorbed_list(),
+            groups,
+            tasks,
+            estimate,
+            warnings: self.warnings,
+            basis: Basis { max_fragment_id: self.manifest.max_fragment_id, next_row_id: self.manifest.next_row_id },
+            index: PlannedIndex { target: self.target, params_from: self.params_from },
+        })
+    }
+
+    fn key(&self, id: u32) -> Option<FragmentKey> {
+        self.manifest.fragment(id).map(|fragment| FragmentKey::of(fragment, &self.manifest.schema, self.target.field_id))
+    }
+
+    async fn row_counts(&self) -> Result<Vec<(u32, u64)>> {
+        let mut counts = Vec::with_capacity(usize::try_from(self.work.len()).unwrap_or(0));
+        for id in &self.work {
+            let fragment = self.manifest.fragment(id).ok_or_else(|| Error::internal(format!("fragment {id} is not live")))?;
+            let legacy = fragment.files.iter().find(|file| file.major == 0 && file.fields.contains(&self.target.field_id));
+            if let Some(file) = legacy {
+                let text = format!(
+                    "column {} of fragment {id} lies in {}, a file of the legacy format 0.1, which this build does not read. Nothing was changed",
+                    self.target.column, file.path
+                );
+                return Err(Error::new(ErrorCode::UnsupportedEncoding, text).with("object", file.path.as_str()));
+            }
+            counts.push((id, live_rows(self.table.store(), self.manifest, fragment).await?));
+        }
+        Ok(counts)
+    }
+
+    fn task(&self, at: usize, fragments: Vec<u32>, rows: u64, copy_of: Option<CopyOf>, options: &RefreshOptions) -> BuildTask {
+        BuildTask {
+            format: FORMAT,
+            kind: "build".to_owned(),
+            table: self.table.store().uri(),
+            branch: self.manifest.branch.clone(),
+            v_plan: self.manifest.version,
+            task: u32::try_from(at).unwrap_or(u32::MAX),
+            index: self.target.clone(),
+            fragments,
+            rows,
+            copy_of,
+            max_bytes: options.max_bytes,
+        }
+    }
+
+    fn nothing_changes(&self) -> Vec<SegmentFate> {
+        let why = |s: &IndexMetadata| match self.effective(s).len() {
+            0 => "it covers no live fragment; a refresh with work to do would remove it".to_owned(),
+            n => format!("it covers {n} live fragments and there is nothing to add"),
+        };
+        self.resolved.segments.iter().map(|s| SegmentFate { uuid: s.uuid, fate: Fate::Kept, why: why(s) }).collect()
+    }
+
+    /// What the commit rules say, with stand-in uuids for segments that do not exist yet.
+    fn fates(&self, tasks: &[BuildTask]) -> Result<Vec<SegmentFate>> {
+        let existing: Vec<ExistingSegment> = self.resolved.segments.iter().map(|s| existing_of(s)).collect();
+        let new: Vec<NewSegment> = tasks
+            .iter()
+            .map(|task| {
+                let declared: RoaringBitmap = task.fragments.iter().copied().collect();
+                NewSegment {
+                    uuid: Uuid::from_u128(u128::from(task.task) + 1),
+                    fields: vec![self.target.field_id],
+                    covering_fields: Vec::new(),
+                    type_url: self.target.type_url.clone(),
+                    claimed: declared.clone(),
+                    declared,
+                    dataset_version: self.manifest.version,
+                }
+            })
+            .collect();
+        let proposal = Proposal {
+            name: &self.target.name,
+            live: &self.live,
+            version: self.manifest.version,
+            field: self.target.field_id,
+            existing: &existing,
+            new: &new,
+        };
+        decide(&proposal).map_err(Error::from)
+    }
+
+    fn absorbed_list(&self) -> Vec<Absorbed> {
+        let absorbed = self.absorbed.iter().map(|(uuid, (stale, why))| Absorbed {
+            uuid: *uuid,
+            how: Cure::Absorb,
+            stale: stale.iter().collect(),
+            why: why.clone(),
+        });
+        let copied = self.copies.iter().map(|(uuid, copying)| Absorbed {
+            uuid: *uuid,
+            how: Cure::Copy,
+            stale: copying.without.iter().collect(),
+            why: format!(
+                "{} (fragments {}): it is written again without them, which is cheaper than building its fragments anew",
+                copying.evidence,
+                ids(&copying.without)
+            ),
+        });
+        absorbed.chain(copied).collect()
+    }
+
+    fn groups(&self, indices: &[IndexMetadata], fates: &[SegmentFate], tasks: &[BuildTask]) -> Groups {
+        let fragments: Option<Vec<GroupFragment>> = self
+            .manifest
+            .fragments
+            .iter()
+            .map(|f| {
+                let physical_rows = f.physical_rows?;
+                Some(GroupFragment { id: f.id, physical_rows, deleted_rows: physical_rows.checked_sub(f.live_rows()?)? })
+            })
+            .collect();
+        let Some(fragments) = fragments else { return Groups::default() };
+        let target = self
+            .manifest
+            .config
+            .get("lance.compaction.target_rows_per_fragment")
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(DEFAULT_TARGET_ROWS);
+        let stays = |s: &IndexMetadata| !fates.iter().any(|f| f.uuid == s.uuid && f.fate == Fate::Removed);
+        let bitmaps = |keep: &dyn Fn(&IndexMetadata) -> bool| -> Vec<RoaringBitmap> {
+            indices.iter().filter(|s| !s.is_system() && keep(s)).filter_map(|s| s.fragment_bitmap.clone()).collect()
+        };
+        let before = bitmaps(&|_| true);
+        let mut after = bitmaps(&stays);
+        after.extend(tasks.iter().map(|task| task.fragments.iter().copied().collect()));
+        Groups { before: Some(mergeable(&fragments, &before, target)), after: Some(mergeable(&fragments, &after, target)) }
+    }
+
+    fn warn_about_memory(&mut self, needed: Option<u64>, options: &RefreshOptions) {
+        let (Some(limit), Some(needed)) = (options.max_bytes, needed) else { return };
+        if needed <= limit {
+            return;
+        }
+        let more = needed.div_ceil(limit.max(1)).saturating_mul(options.segments.unwrap_or(1));
+        let (name, table) = (&self.target.name, self.table.store().uri());
+        self.warnings.push(
+            Advice::warning(
+                "memory_estimate",
+                format!("the heaviest task may need up to {needed} bytes, more than the {limit} allowed; it stops with MEMORY_LIMIT then"),
+            )
+            .act(
+                format!("whetstone refresh {table} {name} --num-segments {more}"),
+                format!("table.refresh({name:?}, {{ segments: {more} }})"),
+            ),
+        );
+    }
+}
+
+/// Format version of the new segments: that of the existing ones while they stay useful, else what the method writes today.
+fn version_to_write(resolved: &Resolved<'_>, live: &RoaringBitmap, stable: bool) -> i32 {
+    let mut versions: Vec<i32> = resolved
+        .segments
+        .iter()
+        .filter(|s| s.fragment_bitmap.as_ref().is_some_and(|b| !b.is_disjoint(live)))
+        .map(|s| s.index_version.unwrap_or(0))
+        .collect();
+    versions.sort_unstable();
+    versions.dedup();
+    match versions.as_slice() {
+        [one] => *one,
+        _ => resolved.method.index_version(stable),
+    }
+}
+
+/// A segment as the commit rules see it.
+pub fn existing_of(segment: &IndexMetadata) -> ExistingSegment {
+    ExistingSegment {
+        uuid: segment.uuid,
+        fields: segment.fields.clone(),
+        covering_fields: segment.covering_fields.clone(),
+        type_url: segment.details.as_ref().map(|d| d.type_url.clone()),
+        coverage: segment.fragment_bitmap.clone(),
+    }
+}
+
+fn domain_name(domain: RowDomain) -> &'static str {
+    match domain {
+        RowDomain::Address => "row addresses",
+        RowDomain::StableId => "stable row ids",
+    }
+}
+
+fn whole(rows: u128, what: &str) -> Result<u64> {
+    u64::try_from(rows).map_err(|_| Error::new(ErrorCode::NumberTooLarge, format!("{what}: {rows} does not fit 64 bits")))
+}
+
+fn list(noun: &str, items: &[String]) -> String {
+    match items {
+        [one] => format!("{noun} {one}"),
+        several => format!("each of the {noun}s {}", several.join(", ")),
+    }
+}
+
+fn ids(set: &RoaringBitmap) -> String {
+    const SHOWN: usize = 8;
+    let mut text: Vec<String> = set.iter().take(SHOWN).map(|id| id.to_string()).collect();
+    if set.len() > SHOWN as u64 {
+        text.push(format!("… {} in all", set.len()));
+    }
+    text.join(", ")
+}
