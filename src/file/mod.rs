@@ -13,6 +13,8 @@ pub mod messages;
 mod page;
 mod reader;
 mod scan;
+#[cfg(test)]
+mod tests;
 mod values;
 mod writer;
 

@@ -247,9 +247,7 @@ impl FragmentScan {
         }
         let ids: Option<Vec<u64>> = match &self.ids {
             Ids::Addresses => None,
-            Ids::Sequence(sequence) => {
-                Some(sequence.iter().skip(range.start as usize).take((range.end - range.start) as usize).collect())
-            }
+            Ids::Sequence(sequence) => Some(range.clone().filter_map(|offset| sequence.get(offset)).collect()),
             Ids::Column(ids) => Some(ids.get(range.start as usize..range.end as usize).unwrap_or_default().to_vec()),
         };
         let first = RowAddress::new(self.fragment, range.start as u32).0;

@@ -150,3 +150,123 @@ impl BlockReader for OutOfLine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::messages::encoding21::{CompressiveEncoding, Flat};
+
+    fn value(index: u64, width: u32) -> u64 {
+        if width == 0 { 0 } else { index.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - width) }
+    }
+
+    /// §7.1 as written there, one bit at a time.
+    fn pack(values: &[u64], bits: usize, width: usize) -> Vec<u8> {
+        const ORDER: [usize; 8] = [0, 4, 2, 6, 1, 5, 3, 7];
+        let lanes = 1024 / bits;
+        let mut packed = vec![0u8; 128 * width];
+        for row in 0..bits {
+            for lane in 0..lanes {
+                let index = ORDER[row / 8] * 16 + (row % 8) * 128 + lane;
+                for bit in 0..width {
+                    let at = row * width + bit;
+                    let word = (at / bits) * lanes + lane;
+                    let position = word * bits + at % bits;
+                    packed[position / 8] |= ((values[index] >> bit & 1) as u8) << (position % 8);
+                }
+            }
+        }
+        packed
+    }
+
+    fn crc32(bytes: &[u8]) -> u32 {
+        !bytes.iter().fold(!0u32, |crc, byte| {
+            (0..8).fold(crc ^ u32::from(*byte), |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0xEDB8_8320 } else { crc >> 1 })
+        })
+    }
+
+    fn physical(bits: usize) -> Physical {
+        Physical::Fixed(bits / 8)
+    }
+
+    fn inline(bits: usize) -> Inline {
+        Inline::new(&message::InlineBitpacking { uncompressed_bits: bits as u64, values: None }, physical(bits)).unwrap()
+    }
+
+    fn out_of_line(bits: usize, width: usize) -> Decoded<OutOfLine> {
+        let flat = Compressive::Flat(Flat { bits_per_value: width as u64, data: None });
+        let values = Some(Box::new(CompressiveEncoding { kind: Some(flat) }));
+        OutOfLine::new(&message::OutOfLineBitpacking { uncompressed_bits: bits as u64, values }, physical(bits))
+    }
+
+    fn decoded(reader: &dyn BlockReader, bits: usize, block: &[u8], n: usize) -> Decoded<Vec<u64>> {
+        let mut out = Values::new(physical(bits), n).unwrap();
+        reader.read(block, n, &mut out)?;
+        let data = out.fixed(bits / 8).unwrap().as_slice();
+        Ok(data.chunks(bits / 8).map(crate::file::fault::le).collect())
+    }
+
+    #[test]
+    fn golden_groups() {
+        let golden = [
+            (8, 3, 0x2751_370d),
+            (16, 1, 0xec4b_348f),
+            (16, 11, 0x990f_6725),
+            (32, 5, 0x2c4b_81bf),
+            (32, 17, 0x429b_80f4),
+            (64, 1, 0x4a58_82be),
+            (64, 13, 0xd3e7_b8f7),
+            (64, 41, 0x2760_5345u32),
+        ];
+        for (bits, width, crc) in golden {
+            let values: Vec<u64> = (0..1024).map(|i| value(i, width)).collect();
+            let packed = pack(&values, bits, width as usize);
+            assert_eq!(crc32(&packed), crc, "{bits} {width}");
+            let mut block = (width as u64).to_le_bytes()[..bits / 8].to_vec();
+            block.extend(&packed);
+            assert_eq!(decoded(&inline(bits), bits, &block, 1024).unwrap(), values);
+            assert_eq!(decoded(&inline(bits), bits, &block, 1000).unwrap(), values[..1000]);
+        }
+    }
+
+    #[test]
+    fn every_width() {
+        for bits in [8usize, 16, 32, 64] {
+            for width in 0..=bits {
+                let values: Vec<u64> = (0..1024).map(|i| value(i, width as u32)).collect();
+                let mut block = (width as u64).to_le_bytes()[..bits / 8].to_vec();
+                block.extend(pack(&values, bits, width));
+                assert_eq!(decoded(&inline(bits), bits, &block, 1024).unwrap(), values, "{bits} {width}");
+            }
+        }
+    }
+
+    #[test]
+    fn inline_groups_are_checked() {
+        assert!(decoded(&inline(8), 8, &[9], 1).is_err());
+        assert!(decoded(&inline(8), 8, &[1; 128], 1).is_err());
+        assert!(decoded(&inline(8), 8, &[0], 1025).is_err());
+        assert!(decoded(&inline(64), 64, &[0; 7], 1).is_err());
+        assert_eq!(decoded(&inline(8), 8, &[0], 3).unwrap(), [0, 0, 0]);
+        assert!(Inline::new(&message::InlineBitpacking { uncompressed_bits: 32, values: None }, physical(64)).is_err());
+    }
+
+    #[test]
+    fn out_of_line_tails() {
+        let values: Vec<u64> = (0..1024).map(|i| value(i, 5)).collect();
+        let group = pack(&values, 16, 5);
+        let reader = out_of_line(16, 5).unwrap();
+        let mut plain = group.clone();
+        plain.extend([1, 0, 2, 0]);
+        let mut expected = values.clone();
+        expected.extend([1, 2]);
+        assert_eq!(decoded(&reader, 16, &plain, 1026).unwrap(), expected);
+        let packed = [group.clone(), group.clone()].concat();
+        assert_eq!(decoded(&reader, 16, &packed, 1324).unwrap(), [&values[..], &values[..300]].concat());
+        assert!(decoded(&reader, 16, &plain, 1027).is_err());
+        assert!(decoded(&reader, 16, &group, 2048).is_err());
+        assert_eq!(decoded(&out_of_line(16, 0).unwrap(), 16, &[], 3000).unwrap(), vec![0; 3000]);
+        assert!(decoded(&out_of_line(16, 0).unwrap(), 16, &[], MAX_BLOCK_VALUES + 1).is_err());
+        assert!(out_of_line(16, 17).is_err());
+    }
+}

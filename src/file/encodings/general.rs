@@ -132,3 +132,37 @@ impl ItemReader for GeneralItem {
         self.inner.read(&decompress(self.scheme, value)?, out)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lz4_units() {
+        let plain: Vec<u8> = (0..5000u32).flat_map(|i| (i / 100).to_le_bytes()).collect();
+        let unit = lz4_flex::block::compress_prepend_size(&plain);
+        assert_eq!(decompress(Scheme::Lz4, &unit).unwrap(), plain);
+        assert!(decompress(Scheme::Lz4, &unit[..unit.len() - 1]).is_err());
+        assert!(decompress(Scheme::Lz4, &unit[..3]).is_err());
+        let mut wrong = unit.clone();
+        wrong[0] ^= 1;
+        assert!(decompress(Scheme::Lz4, &wrong).is_err());
+        let mut bomb = unit;
+        bomb[..4].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert!(matches!(decompress(Scheme::Lz4, &bomb), Err(Fault::TooLarge(_))));
+        assert!(decompress(Scheme::Lz4, &[0; 4]).unwrap().is_empty());
+    }
+
+    #[test]
+    fn zstd_units_with_and_without_size() {
+        // One raw block of three bytes in a single-segment frame.
+        let frame = [0x28, 0xB5, 0x2F, 0xFD, 0x20, 3, 0x19, 0, 0, b'a', b'b', b'c'];
+        assert_eq!(decompress(Scheme::Zstd, &frame).unwrap(), b"abc");
+        let sized = |size: u64| [&size.to_le_bytes()[..], &frame].concat();
+        assert_eq!(decompress(Scheme::Zstd, &sized(3)).unwrap(), b"abc");
+        assert!(decompress(Scheme::Zstd, &sized(4)).is_err());
+        assert!(decompress(Scheme::Zstd, &sized(2)).is_err());
+        assert!(matches!(decompress(Scheme::Zstd, &sized(1 << 40)), Err(Fault::TooLarge(_))));
+        assert!(decompress(Scheme::Zstd, &sized(3)[..14]).is_err());
+    }
+}

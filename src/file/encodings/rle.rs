@@ -86,3 +86,42 @@ impl BlockReader for Rle {
         self.runs(values, block.get(8 + size..).unwrap_or_default(), n, out)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flat(bits: u64) -> Option<Box<CompressiveEncoding>> {
+        let flat = message::Flat { bits_per_value: bits, data: None };
+        Some(Box::new(CompressiveEncoding { kind: Some(Compressive::Flat(flat)) }))
+    }
+
+    fn rle() -> Rle {
+        Rle::new(&message::Rle { values: flat(16), run_lengths: flat(8) }, Physical::Fixed(2)).unwrap()
+    }
+
+    fn read(block: &[u8], n: usize) -> Decoded<Vec<u8>> {
+        let mut out = Values::new(Physical::Fixed(2), n).unwrap();
+        BlockReader::read(&rle(), block, n, &mut out)?;
+        Ok(out.fixed(2).unwrap().to_vec())
+    }
+
+    #[test]
+    fn the_levels_of_the_worked_example() {
+        let block = [2, 0, 0, 0, 0, 0, 0, 0, 2, 0, 10];
+        assert_eq!(read(&block, 10).unwrap(), [2, 0].repeat(10));
+        assert_eq!(read(&block, 7).unwrap(), [2, 0].repeat(7));
+        assert!(read(&block, 11).is_err());
+        assert!(read(&block[..9], 1).is_err());
+        assert!(read(&[9, 0, 0, 0, 0, 0, 0, 0, 2, 0, 10], 1).is_err());
+    }
+
+    #[test]
+    fn chunks_have_two_buffers() {
+        let mut out = Values::new(Physical::Fixed(2), 5).unwrap();
+        ChunkReader::read(&rle(), &[&[1, 0, 7, 7], &[2, 3]], 5, &mut out).unwrap();
+        assert_eq!(out.fixed(2).unwrap().as_slice(), [1, 0, 1, 0, 7, 7, 7, 7, 7, 7]);
+        assert!(ChunkReader::read(&rle(), &[&[1, 0, 7], &[2, 3]], 5, &mut out).is_err());
+        assert!(Rle::new(&message::Rle { values: flat(16), run_lengths: flat(16) }, Physical::Fixed(2)).is_err());
+    }
+}
