@@ -27,7 +27,7 @@ export function canRefresh(index: IndexInfo): boolean {
 export function healthLines(table: Pick<ShowDocument, "rows" | "indices" | "warnings">): HealthLine[] {
   const lines: HealthLine[] = [];
   for (const index of table.indices) {
-    const missing = index.unindexed_fragments.length;
+    const missing = index.unindexed_fragments?.length ?? 0;
     if (!index.coverage_known) {
       lines.push({
         rule: "coverage-unknown", severity: "warning", index: index.name, subject: index.name,
@@ -35,7 +35,7 @@ export function healthLines(table: Pick<ShowDocument, "rows" | "indices" | "warn
         action: canRefresh(index) ? { kind: "refresh", label: "Refresh…" } : { kind: "show", label: "Show" },
       });
     } else if (missing > 0) {
-      const deferred = index.covered_live_fragments.length === 0;
+      const deferred = index.covered_live_fragments?.length === 0;
       const effect = `${plural(missing, "fragment")} ${missing === 1 ? "is" : "are"} scanned by every query`;
       lines.push({
         rule: deferred ? "deferred" : "uncovered", severity: "warning", index: index.name, subject: index.name,
@@ -78,7 +78,7 @@ export function healthLines(table: Pick<ShowDocument, "rows" | "indices" | "warn
 
 /** The engine's own advice about coverage and segments repeats what the lines above say with an action. */
 function saidAlready(advice: Advice, lines: readonly HealthLine[]): boolean {
-  return /cover|unindexed|segments|deferred|unknown/i.test(advice.rule) && lines.some((line) => line.index !== null && advice.evidence.includes(line.index));
+  return /cover|unindexed|incomplete|segments|deferred|unknown/i.test(advice.rule) && lines.some((line) => line.index !== null && advice.evidence.includes(line.index));
 }
 
 function fromAdvice(advice: Advice): HealthLine {

@@ -126,6 +126,7 @@ function SegmentDetails({ lane, segment }: { lane: Lane; segment: LaneSegment })
 
 function IndexDetails({ lane }: { lane: Lane }): JSX.Element {
   const { index } = lane;
+  const missing = index.unindexed_fragments;
   return (
     <Facts title={<>Index <Copyable value={index.name} label="the index name">{name(index.name)}</Copyable></>}>
       <Fact label="method">{index.type}</Fact>
@@ -136,8 +137,8 @@ function IndexDetails({ lane }: { lane: Lane }): JSX.Element {
       <Fact label="rows indexed">{count(index.num_rows_indexed)}</Fact>
       <Fact label="rows not indexed">{count(index.num_rows_unindexed)}</Fact>
       <Fact label="not indexed" wide>
-        {index.unindexed_fragments.length === 0 ? "no fragment" : (
-          <Copyable value={index.unindexed_fragments.join(" ")} label="the fragment ids">{plural(index.unindexed_fragments.length, "fragment")}: {ranges(index.unindexed_fragments, 12)}</Copyable>
+        {!missing ? "unknown" : missing.length === 0 ? "no fragment" : (
+          <Copyable value={missing.join(" ")} label="the fragment ids">{plural(missing.length, "fragment")}: {ranges(missing, 12)}</Copyable>
         )}
       </Fact>
     </Facts>

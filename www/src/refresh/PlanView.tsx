@@ -15,7 +15,7 @@ export function PlanView({ plan, layout, stale }: { plan: RefreshPlan; layout: L
   const slot = (uuid: string) => lane?.segments.find((s) => s.uuid === uuid)?.colour ?? 0;
   const groups = groupsOf(plan.groups);
   const params = Object.entries(plan.index.params);
-  if (plan.runs.length === 0) {
+  if (plan.tasks.length === 0) {
     return (
       <div class={`plan-body${stale ? " is-stale" : ""}`}>
         <p class="plan-empty"><Icon name="check" /> Every fragment of version {count(plan.v_plan)} is covered. A refresh would change nothing, so no version would be written.</p>
@@ -26,7 +26,7 @@ export function PlanView({ plan, layout, stale }: { plan: RefreshPlan; layout: L
   return (
     <div class={`plan-body${stale ? " is-stale" : ""}`}>
       {plan.warnings.map((warning) => <p class="note" key={warning.rule + warning.evidence}><Icon name="info" /> {warning.evidence}</p>)}
-      {plan.absorbed.map((a) => <p class="note" key={a.uuid}><Icon name="info" /> Segment {shortUuid(a.uuid)} is built anew as well: {a.why}</p>)}
+      {plan.absorbed.map((a) => <p class="note" key={a.uuid}><Icon name="info" /> Segment {shortUuid(a.uuid)} {(a as { how?: string }).how === "copy" ? "is written again without its stale rows" : "is built anew as well"}: {a.why}</p>)}
       <h3>{plan.runs.length === 1 ? "One new segment" : `${count(plan.runs.length)} new segments`}</h3>
       <table class="runs">
         <thead><tr><th scope="col">fragments</th><th scope="col" class="num">count</th><th scope="col" class="num">rows</th><th scope="col"><span class="sr-only">share of the heaviest</span></th></tr></thead>
@@ -45,14 +45,14 @@ export function PlanView({ plan, layout, stale }: { plan: RefreshPlan; layout: L
       <Segments plan={plan} slot={slot} />
       <dl class="costs">
         {groups && (
-          <div title="Groups of neighbouring fragments that a compaction may merge, before and after this refresh">
-            <dt>groups</dt><dd>{count(groups.before)} → {count(groups.after)}</dd>
+          <div title="Fragments that a compaction with default options could merge with a neighbour, before and after this refresh">
+            <dt>mergeable fragments</dt><dd>{count(groups.before)} → {count(groups.after)}</dd>
           </div>
         )}
         <div><dt>requests</dt><dd>{approx(plan.estimate.requests, count)}</dd></div>
         <div><dt>read</dt><dd>{approx(plan.estimate.read_bytes, bytes)}</dd></div>
         <div><dt>written</dt><dd>{approx(plan.estimate.write_bytes, bytes)}</dd></div>
-        <div><dt>memory per worker</dt><dd>{approx(plan.estimate.memory_bytes, bytes)}</dd></div>
+        <div><dt>memory per worker</dt><dd>{plan.estimate.memory_bytes === null ? "unknown" : `at most ${bytes(plan.estimate.memory_bytes)}`}</dd></div>
       </dl>
       <p class="quiet">Planned on version {count(plan.v_plan)}: {name(plan.index.method)} on {name(plan.index.column)}{params.length > 0 ? `, ${params.map(([k, v]) => `${k} ${String(v)}`).join(", ")}` : ""}{paramsFrom(plan.index.params_from)}.</p>
     </div>
@@ -63,8 +63,10 @@ function approx(value: number | null, format: (n: number | null) => string): str
   return value === null ? "unknown" : `about ${format(value)}`;
 }
 
+/** Where the parameters come from: the uuid of a segment, `defaults` or `options`. */
 function paramsFrom(from: unknown): string {
-  return typeof from === "string" && from ? ` (${from})` : "";
+  if (from === "defaults") return " (defaults)";
+  return typeof from === "string" && /^[0-9a-f-]{36}$/i.test(from) ? ` (as segment ${shortUuid(from)})` : "";
 }
 
 function groupsOf(value: unknown): { before: number | null; after: number | null } | null {

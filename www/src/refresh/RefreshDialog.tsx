@@ -13,6 +13,7 @@ import { Icon } from "../parts/basics.js";
 import type { Session } from "../session.js";
 import { PlanView, PlanSkeleton } from "./PlanView.js";
 import { ReportView } from "./ReportView.js";
+import type { Cost } from "./ReportView.js";
 import { RunView } from "./RunView.js";
 import { advance, startProgress } from "./progress.js";
 import type { RunProgress } from "./progress.js";
@@ -20,13 +21,13 @@ import type { RunProgress } from "./progress.js";
 type Stage =
   | { name: "choosing" }
   | { name: "running"; plan: RefreshPlan; progress: RunProgress }
-  | { name: "reported"; plan: RefreshPlan; report: RefreshReport }
+  | { name: "reported"; plan: RefreshPlan; report: RefreshReport; cost: Cost }
   | { name: "failed"; error: ErrorDocument };
 
 type Event =
   | { type: "start"; plan: RefreshPlan; now: number }
   | { type: "progress"; event: Parameters<typeof advance>[1]; now: number }
-  | { type: "reported"; plan: RefreshPlan; report: RefreshReport }
+  | { type: "reported"; plan: RefreshPlan; report: RefreshReport; cost: Cost }
   | { type: "failed"; error: ErrorDocument }
   | { type: "choose" };
 
@@ -34,7 +35,7 @@ function step(stage: Stage, event: Event): Stage {
   switch (event.type) {
     case "start": return { name: "running", plan: event.plan, progress: startProgress(event.plan, event.now) };
     case "progress": return stage.name === "running" ? { ...stage, progress: advance(stage.progress, event.event, event.now) } : stage;
-    case "reported": return { name: "reported", plan: event.plan, report: event.report };
+    case "reported": return { name: "reported", plan: event.plan, report: event.report, cost: event.cost };
     case "failed": return { name: "failed", error: event.error };
     case "choose": return { name: "choosing" };
   }
@@ -55,6 +56,8 @@ export function RefreshDialog({ session, layout, index, segments, target, onSegm
   const [workers, setWorkers] = useState(() => Math.max(1, Math.min(8, navigator.hardwareConcurrency || 2)));
   const [note, setNote] = useState<string | null>(null);
   const abort = useRef<AbortController | null>(null);
+  const counted = useRef(session.requests);
+  counted.current = session.requests;
 
   useLayoutEffect(() => {
     dialog.current?.showModal();
@@ -89,9 +92,9 @@ export function RefreshDialog({ session, layout, index, segments, target, onSegm
   const running = stage.name === "running" ? stage : null;
   const ghosts = useMemo((): GhostRun[] => {
     if (!running) return [];
-    return running.plan.runs.map((run, i) => {
+    return running.plan.tasks.map((work, i) => {
       const task = running.progress.tasks[i];
-      const positions = Int32Array.from(run.fragments.map((id) => positionOf(layout.columns.ids, id)).filter((p) => p >= 0));
+      const positions = Int32Array.from(work.fragments.map((id) => positionOf(layout.columns.ids, id)).filter((p) => p >= 0));
       return { index, positions, state: task?.state === "done" ? "done" : task?.state === "waiting" || !task ? "waiting" : "running" };
     });
   }, [running?.plan, running?.progress.tasks.map((t) => t.state).join(), layout, index]);
@@ -106,12 +109,15 @@ export function RefreshDialog({ session, layout, index, segments, target, onSegm
     const control = new AbortController();
     abort.current = control;
     setNote(null);
-    tell({ type: "start", plan, now: performance.now() });
+    const begun = performance.now();
+    const before = counted.current;
+    tell({ type: "start", plan, now: begun });
     session.run(plan, workers, control.signal, (event) => tell({ type: "progress", event, now: performance.now() })).then(
       ({ report, table }) => {
         // A cancel that came too late: the version is there, and the page says so instead of what was asked for.
         session.adopt(table);
-        tell({ type: "reported", plan, report });
+        const { count: requests, bytes } = counted.current;
+        tell({ type: "reported", plan, report, cost: { ms: performance.now() - begun, requests: requests - before.count, bytes: bytes - before.bytes } });
       },
       (error: unknown) => {
         const failure = failureOf(error);
@@ -136,9 +142,9 @@ export function RefreshDialog({ session, layout, index, segments, target, onSegm
     tell({ type: "choose" });
   };
 
-  const fragments = plan ? plan.runs.reduce((sum, run) => sum + run.fragments.length, 0) : 0;
-  const nothing = plan !== null && plan.runs.length === 0;
-  const label = nothing ? "Nothing to index" : plan ? `Index ${plural(fragments, "fragment")} in ${plural(plan.runs.length, "segment")}` : "Planning…";
+  const fragments = plan ? plan.tasks.reduce((sum, task) => sum + task.fragments.length, 0) : 0;
+  const nothing = plan !== null && plan.tasks.length === 0;
+  const label = nothing ? "Nothing to index" : plan ? `Index ${plural(fragments, "fragment")} in ${plural(plan.tasks.length, "segment")}` : "Planning…";
   const title = { choosing: "Refresh", running: "Refreshing", reported: "Refreshed", failed: "Refresh of" }[stage.name];
 
   return (
@@ -188,7 +194,7 @@ export function RefreshDialog({ session, layout, index, segments, target, onSegm
         )}
         {stage.name === "reported" && (
           <>
-            <div class="dialog-main single"><ReportView report={stage.report} plan={stage.plan} target={target} /></div>
+            <div class="dialog-main single"><ReportView report={stage.report} plan={stage.plan} cost={stage.cost} target={target} /></div>
             <footer class="dialog-foot">
               <span class="quiet">{stage.report.version === stage.report.version_before ? `Version ${count(stage.report.version)} stays the latest.` : `Version ${count(stage.report.version)} is now the latest.`}</span>
               <button type="button" class="button primary" onClick={onClose}>Done</button>

@@ -9,7 +9,14 @@ import { Copyable, Icon } from "../parts/basics.js";
 
 const LEFT_OUT_SHOWN = 12;
 
-export function ReportView({ report, plan, target }: { report: RefreshReport; plan: RefreshPlan; target: string }): JSX.Element {
+/** What the run cost as this page saw it, building included. */
+export interface Cost {
+  ms: number;
+  requests: number;
+  bytes: number;
+}
+
+export function ReportView({ report, plan, cost, target }: { report: RefreshReport; plan: RefreshPlan; cost: Cost; target: string }): JSX.Element {
   const live = size(plan.sets.live);
   const sets: [string, number | null, string][] = [
     ["live", live, "fragments of the table"],
@@ -21,7 +28,7 @@ export function ReportView({ report, plan, target }: { report: RefreshReport; pl
   const most = Math.max(1, ...sets.map(([, n]) => n ?? 0));
   const committed = report.version !== report.version_before;
   const command = `whetstone refresh ${shellWord(withoutSecrets(target))} ${shellWord(report.index_name)} --num-segments ${Math.max(1, plan.runs.length)}`;
-  const lost = report.attempts.filter((a) => !/land|ok|commit/i.test(a.outcome));
+  const lost = report.attempts.filter((a) => a.outcome === "lost");
   return (
     <div class="report">
       <p class="report-head">
@@ -50,9 +57,9 @@ export function ReportView({ report, plan, target }: { report: RefreshReport; pl
       {lost.length > 0 && <p class="note"><Icon name="info" /> {plural(lost.length, "attempt")} met another writer and {lost.length === 1 ? "was" : "were"} repeated on the newer version.</p>}
       <dl class="costs">
         <div><dt>segments removed</dt><dd>{count(size(report.segments_removed))}</dd></div>
-        <div><dt>time</dt><dd>{duration(report.ms)}</dd></div>
-        <div><dt>requests</dt><dd>{count(report.requests?.count)}</dd></div>
-        <div><dt>read</dt><dd>{bytes(report.requests?.bytes)}</dd></div>
+        <div><dt>time</dt><dd>{duration(cost.ms)}</dd></div>
+        <div><dt>requests</dt><dd>{count(cost.requests)}</dd></div>
+        <div><dt>read</dt><dd>{bytes(cost.bytes)}</dd></div>
         {report.transaction && <div class="wide"><dt>transaction</dt><dd><Copyable value={report.transaction} label="the transaction" /></dd></div>}
       </dl>
       <section>

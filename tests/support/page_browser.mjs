@@ -1,0 +1,41 @@
+// A Chromium with the built page, served by `whetstone serve` over a writable scratch folder.
+import { existsSync, mkdirSync } from "node:fs";
+import path from "node:path";
+import { chromium } from "playwright-core";
+import { serve } from "../../pkg/dist/serve.js";
+
+const ROOT = new URL("../../", import.meta.url).pathname;
+const PAGE = path.join(ROOT, "www", "dist");
+export const ARTIFACTS = path.join(ROOT, "tests", "artifacts");
+
+const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+
+function chromiumPath() {
+  const found = process.env.CHROMIUM ?? ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find((p) => existsSync(p));
+  if (!found) throw new Error("no Chromium on this machine: run scripts/setup.sh chromium");
+  return found;
+}
+
+/** Starts the server on a folder and a browser; both end with the test. */
+export async function pageOn(t, folder) {
+  if (!existsSync(path.join(PAGE, "index.html"))) throw new Error("the page is not built: run make build");
+  mkdirSync(ARTIFACTS, { recursive: true });
+  const server = await serve({ root: folder, page: PAGE, writable: true });
+  t.after(() => server.close());
+  const browser = await chromium.launch({ executablePath: chromiumPath(), args: FLAGS });
+  t.after(() => browser.close());
+  /** Opens the page at a query; every console error and failed script is kept in `problems`. */
+  const open = async (query = "", { width = 1440, height = 900, dark = false } = {}) => {
+    const context = await browser.newContext({ viewport: { width, height }, colorScheme: dark ? "dark" : "light", reducedMotion: "reduce" });
+    const page = await context.newPage();
+    const problems = [];
+    page.on("console", (message) => {
+      if (message.type() === "error") problems.push(message.text());
+    });
+    page.on("pageerror", (error) => problems.push(String(error)));
+    await page.goto(server.url + query);
+    return { page, problems };
+  };
+  const shot = (page, name) => page.screenshot({ path: path.join(ARTIFACTS, `${name}.png`) });
+  return { server, open, shot, table: (name) => `${server.tables}${name}.lance` };
+}
