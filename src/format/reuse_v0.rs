@@ -44,14 +44,18 @@ pub struct ReuseVersion {
     pub dataset_version: u64,
     /// Rewrite groups.
     pub groups: Vec<ReuseGroup>,
-    /// Old fragment id to position in `groups` and survivors of the group's earlier fragments.
+    /// By old fragment id: what mapping one address needs.
     places: BTreeMap<u32, Place>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Place {
+    /// Position in `groups`.
     group: usize,
     physical_rows: u32,
+    /// Surviving offsets of this fragment.
+    survivors: RoaringBitmap,
+    /// Survivors of the group's earlier fragments.
     before: u64,
 }
 
@@ -237,19 +241,18 @@ impl ReuseVersion {
             let mut before = 0u64;
             let mut listed = 0usize;
             for fragment in &old {
-                let place = Place { group: number, physical_rows: fragment.physical_rows, before };
+                let rows = of_fragment.get(&fragment.id).map(|rows| RoaringBitmap::clone(rows)).unwrap_or_default();
+                listed += usize::from(!rows.is_empty());
+                if rows.max().is_some_and(|last| last >= fragment.physical_rows) {
+                    return Err(fault(format!(
+                        "a surviving row of fragment {} lies past its {} rows",
+                        fragment.id, fragment.physical_rows
+                    )));
+                }
+                let place = Place { group: number, physical_rows: fragment.physical_rows, before, survivors: rows };
+                before += place.survivors.len();
                 if built.places.insert(fragment.id, place).is_some() {
                     return Err(fault(format!("fragment {} was already rewritten in this version", fragment.id)));
-                }
-                if let Some(rows) = of_fragment.get(&fragment.id) {
-                    listed += 1;
-                    before += rows.len();
-                    if rows.max().is_some_and(|last| last >= fragment.physical_rows) {
-                        return Err(fault(format!(
-                            "a surviving row of fragment {} lies past its {} rows",
-                            fragment.id, fragment.physical_rows
-                        )));
-                    }
                 }
             }
             if listed != of_fragment.len() {
@@ -271,13 +274,10 @@ impl ReuseVersion {
         if address.offset() >= place.physical_rows {
             return Moved::Unchanged;
         }
-        if !group.survivors.contains(address.0) {
+        if !place.survivors.contains(address.offset()) {
             return Moved::Deleted;
         }
-        // Rank inside the fragment's own part of the treemap, 0-based.
-        let part = group.survivors.bitmaps().find(|(high, _)| *high == address.fragment());
-        let rank = part.map_or(0, |(_, rows)| rows.rank(address.offset())).saturating_sub(1);
-        let mut left = place.before + rank;
+        let mut left = place.before + place.survivors.rank(address.offset()) - 1; // `rank` counts the row itself
         for fragment in &group.new {
             if left < u64::from(fragment.physical_rows) {
                 return Moved::To(RowAddress::new(fragment.id, left as u32));

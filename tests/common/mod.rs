@@ -88,9 +88,10 @@ pub fn tables() -> Vec<Fixture> {
     names("tables").iter().map(|name| Fixture::table(name)).collect()
 }
 
-/// Every tagged fixture table.
+/// Every tagged fixture table that has answers; the source of the shallow clone has none of its own.
 pub fn tagged() -> Vec<Fixture> {
-    names("tagged").iter().map(|name| Fixture::tagged(name)).collect()
+    let answered = |name: &&String| root().join("fixtures/tagged").join(format!("{name}.json")).is_file();
+    names("tagged").iter().filter(answered).map(|name| Fixture::tagged(name)).collect()
 }
 
 fn names(folder: &str) -> Vec<String> {
