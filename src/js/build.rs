@@ -1,0 +1,124 @@
+//! Running one build task, and clearing away what an abandoned one left.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use js_sys::{Function, Reflect};
+use serde_json::json;
+use uuid::Uuid;
+use wasm_bindgen::prelude::*;
+
+use super::convert::{error_to_js, from_js, to_js};
+use super::{store, task};
+use crate::env;
+use crate::error::{Error, Result};
+use crate::format::index_metadata::encode_index_section;
+use crate::format::manifest::ManifestFile;
+use crate::refresh::{BuildTask, build_segment_as};
+use crate::store::{Store, is_not_found};
+use crate::table::base::main_root;
+use crate::table::{At, Table};
+
+const PACKED: &str = "the manifest posted with the task";
+
+/// A manifest with its index section, as it is posted to workers: a `u32` length, the manifest message, the section.
+pub(super) fn pack(file: &ManifestFile) -> Result<Vec<u8>> {
+    let manifest = &file.manifest.raw;
+    let length = u32::try_from(manifest.len()).map_err(|_| Error::internal("a manifest message over 4 GiB"))?;
+    Ok([&length.to_le_bytes()[..], manifest, &encode_index_section(&file.indices)].concat())
+}
+
+fn unpack(packed: Vec<u8>) -> Result<ManifestFile> {
+    let packed = Bytes::from(packed);
+    let cut_off = || Error::corrupt(PACKED, "is cut off");
+    let length = packed.get(..4).and_then(|b| b.try_into().ok()).map(u32::from_le_bytes).ok_or_else(cut_off)?;
+    let end = usize::try_from(length).ok().and_then(|n| n.checked_add(4)).filter(|end| *end <= packed.len()).ok_or_else(cut_off)?;
+    ManifestFile::parse_parts(PACKED, packed.slice(4..end), Some(packed.slice(end..)), None)
+}
+
+/// The root of the branch, given the root of the table or already that of the branch.
+fn branch_store(store: Store, branch: Option<&str>) -> Result<Store> {
+    match branch {
+        None | Some("main") => Ok(store),
+        Some(branch) if main_root(&store, branch)?.is_some() => Ok(store),
+        Some(branch) => store.child(&format!("tree/{branch}")),
+    }
+}
+
+/// Builds the segment of a task and uploads it; settles with a `BuiltSegment`. `manifest` is what `tableManifest` gave;
+/// without it the manifest of the task's version is read. `hooks.onUuid` hears the segment's uuid before anything is written.
+#[wasm_bindgen(js_name = buildSegment)]
+pub fn build_segment(spec: JsValue, build: JsValue, manifest: Option<Vec<u8>>, hooks: JsValue) -> Result<u32, JsValue> {
+    let prepare = || -> Result<_> {
+        let order: BuildTask = from_js("the task", build)?;
+        let env = env::system();
+        let store = store::open(&spec, env.clone())?;
+        let manifest = manifest.map(unpack).transpose()?;
+        Ok((order, env.uuid(), store, manifest))
+    };
+    let (order, uuid, store, manifest) = prepare().map_err(|error| error_to_js(&error))?;
+    let on_uuid = hook(&hooks, "onUuid");
+    let on_progress = hook(&hooks, "onProgress");
+    Ok(task::spawn(async move {
+        let (store, manifest) = match manifest {
+            Some(manifest) => (branch_store(store, order.branch.as_deref())?, Arc::new(manifest)),
+            None => {
+                let table = open_planned(store, &order).await?;
+                (table.store().clone(), table.manifest().clone())
+            }
+        };
+        call(on_uuid.as_ref(), &JsValue::from_str(&uuid.to_string()));
+        let mut progress = |rows: u64| call(on_progress.as_ref(), &JsValue::from_f64(rows as f64));
+        let built = build_segment_as(&store, manifest, &order, uuid, &mut progress).await?;
+        to_js(&built)
+    }))
+}
+
+/// The table at the version a task is pinned to.
+async fn open_planned(store: Store, order: &BuildTask) -> Result<Table> {
+    let at_branch = match order.branch.as_deref() {
+        Some(branch) if main_root(&store, branch)?.is_some() => None,
+        other => other,
+    };
+    Table::open(store, At::Version(order.v_plan), at_branch).await
+}
+
+fn hook(hooks: &JsValue, name: &str) -> Option<Function> {
+    if !hooks.is_object() {
+        return None;
+    }
+    Reflect::get(hooks, &JsValue::from_str(name)).ok()?.dyn_into().ok()
+}
+
+fn call(function: Option<&Function>, value: &JsValue) {
+    if let Some(function) = function {
+        // A hook that throws does not stop the build.
+        let _ = function.call1(&JsValue::UNDEFINED, value);
+    }
+}
+
+/// Removes the files of segments that were never committed; settles with `{ removed, left }`, paths relative to the branch.
+#[wasm_bindgen(js_name = discardSegments)]
+pub fn discard_segments(spec: JsValue, branch: Option<String>, uuids: Vec<String>) -> Result<u32, JsValue> {
+    let store = store::open(&spec, env::system()).and_then(|store| branch_store(store, branch.as_deref()));
+    let store = store.map_err(|error| error_to_js(&error))?;
+    Ok(task::spawn(async move {
+        let (mut removed, mut left) = (Vec::new(), Vec::new());
+        for uuid in uuids {
+            // Only a uuid may become a folder name here.
+            let uuid = Uuid::parse_str(&uuid).map_err(|_| Error::invalid(format!("{uuid} is no uuid")))?;
+            let folder = format!("_indices/{uuid}");
+            match store.list(&folder).await {
+                Ok(entries) => {
+                    for entry in entries {
+                        let path = format!("{folder}/{}", entry.name);
+                        if store.delete(&path).await.is_ok() { removed.push(path) } else { left.push(path) }
+                    }
+                }
+                Err(error) if is_not_found(&error) => {}
+                Err(_) => left.push(format!("{folder}/")),
+            }
+        }
+        to_js(&json!({ "removed": removed, "left": left }))
+    }))
+}
