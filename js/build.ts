@@ -42,14 +42,16 @@ export interface Discarded {
 }
 
 /** @internal Removes what abandoned builds uploaded, or says what is left after `ms`. */
-export async function discard(descriptor: StoreDescriptor, callbacks: StoreCallbacks | undefined, uuids: string[], ms: number): Promise<Discarded> {
+export async function discard(
+  descriptor: StoreDescriptor, callbacks: StoreCallbacks | undefined, branch: string | null, uuids: string[], ms: number,
+): Promise<Discarded> {
   if (uuids.length === 0) return { removed: [], left: [] };
   const folders = { removed: [], left: uuids.map((uuid) => `_indices/${uuid}/`) };
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<Discarded>((resolve) => { timer = setTimeout(() => resolve(folders), ms); });
   const work = (async (): Promise<Discarded> => {
     const engine = await currentEngine();
-    return engine.call<Discarded>((glue) => glue.discardSegments({ descriptor, callbacks: callbacksOf(descriptor, callbacks), onRequest: undefined }, uuids));
+    return engine.call<Discarded>((glue) => glue.discardSegments({ descriptor, callbacks: callbacksOf(descriptor, callbacks), onRequest: undefined }, branch ?? undefined, uuids));
   })().catch(() => folders);
   return Promise.race([work, late]).finally(() => clearTimeout(timer));
 }
@@ -78,6 +80,6 @@ export async function buildSegment(task: BuildTask, store: Store | StoreDescript
       onRequest: options.onRequest,
     });
   } catch (error) {
-    throw withStaged(WhetstoneError.from(error), await discard(descriptor, callbacks, started, options.signal?.aborted ? 180 : 10_000));
+    throw withStaged(WhetstoneError.from(error), await discard(descriptor, callbacks, task.branch, started, options.signal?.aborted ? 180 : 10_000));
   }
 }

@@ -108,7 +108,7 @@ export class WorkerPool {
       const abandoned = [...state.uuids].filter((uuid) => !wanted.has(uuid));
       const byCaller = job.signal?.aborted === true || this.#closed;
       const ms = byCaller ? Math.max(ABORT_ANSWER_MS - (performance.now() - stoppedAt), 1) : CLEAN_UP_MS;
-      const discarded = await discard(job.descriptor, job.callbacks, abandoned, ms);
+      const discarded = await discard(job.descriptor, job.callbacks, job.tasks[0]?.branch ?? null, abandoned, ms);
       if (failure !== undefined) throw withStaged(failure, discarded);
       return built;
     } finally {

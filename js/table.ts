@@ -211,7 +211,7 @@ export class Table {
     const report = await this.#commit(plan, built, signal).catch(async (error: unknown) => {
       const failure = WhetstoneError.from(error);
       if (!NOT_COMMITTED.has(failure.code) || failure.changed === "unknown" || failure.changed === "committed") throw failure;
-      throw withStaged(failure, await discard(this.#store.descriptor, this.#store.callbacks, built.map((segment) => segment.uuid), 10_000));
+      throw withStaged(failure, await discard(this.#store.descriptor, this.#store.callbacks, plan.branch, built.map((segment) => segment.uuid), 10_000));
     });
     phase("done");
     return report;

@@ -22,15 +22,15 @@ export interface Advice {
   /** One sentence with the numbers the rule fired on. */
   evidence: string;
   /** A command line and a JavaScript call that act on it; `null` when there is nothing to do but know. */
-  action: string | { command?: string; js?: string } | null;
+  action: { command: string; js: string } | null;
 }
 
 /** How many requests were sent and how many body bytes came back. */
 export interface RequestCounts {
   count: Count;
   bytes: Count;
-  /** Body bytes sent, where anything was written. */
-  written?: Count;
+  /** Body bytes sent. */
+  bytes_written: Count;
 }
 
 /** One file of an index segment. */
@@ -38,7 +38,7 @@ export interface SegmentFile {
   /** Name below `_indices/<uuid>/`. */
   path: string;
   /** Bytes; `null` when the writer recorded none. */
-  size: Count | null;
+  size: Count;
 }
 
 /** One physical segment of an index. */
@@ -61,7 +61,10 @@ export interface SegmentInfo {
   files: SegmentFile[] | null;
   /** Id of the base path the files lie under; `null` for the table itself. */
   base_id: Count | null;
-  status: string;
+  /** Field ids carried beside the key. */
+  covering_fields: number[];
+  status: "ok" | "partly_retired" | "retired" | "empty" | "unknown" | "history";
+  /** Why, in a sentence; `null` for `ok`. */
   status_reason: string | null;
 }
 
@@ -70,7 +73,8 @@ export interface IndexInfo {
   name: string;
   /** Lance's name of the method, e.g. `BTree`, `ZoneMap`. */
   type: string;
-  type_url: string;
+  /** `null` on very old entries. */
+  type_url: string | null;
   /** Field ids. */
   fields: number[];
   field_names: string[];
@@ -82,8 +86,10 @@ export interface IndexInfo {
   size_bytes: Count | null;
   num_rows_indexed: Count | null;
   num_rows_unindexed: Count | null;
-  covered_live_fragments: Count[];
-  unindexed_fragments: Count[];
+  /** `null` on tables with a tagged reuse history, whose coverage this release does not read. */
+  covered_live_fragments: Count[] | null;
+  /** `null` likewise. */
+  unindexed_fragments: Count[] | null;
   segments: SegmentInfo[];
 }
 
@@ -113,6 +119,8 @@ export interface DataFileInfo {
   /** Lance file version, e.g. `2.2`. */
   file_version: string;
   size: Count | null;
+  /** Id of the base path it lies under; absent for the table itself. */
+  base_id?: Count;
 }
 
 /** One fragment. */
@@ -124,8 +132,8 @@ export interface FragmentInfo {
   rows: Count | null;
   deletion_file: string | null;
   data_files: DataFileInfo[];
-  /** Per index name, the segments (uuids) that cover the fragment. */
-  covered_by: Record<string, string[]>;
+  /** Per index name, the segments (uuids) that cover the fragment; `null` on tables with a tagged reuse history. */
+  covered_by: Record<string, string[]> | null;
 }
 
 /** Coverage of one index over the fragments of {@link FragmentColumns}. */
@@ -170,25 +178,32 @@ export interface VersionInfo {
   size: Count | null;
   /** RFC 3339, when the manifest was written, as far as the listing says. */
   modified: string | null;
-  [key: string]: Json;
 }
 
 /** A tag. */
 export interface TagInfo {
   version: Count;
+  /** `null` is the main branch. */
   branch: string | null;
-  [key: string]: Json;
+  created_at: string | null;
+  updated_at: string | null;
+  manifest_size: Count | null;
+  metadata: Record<string, Json>;
 }
 
 /** A branch. */
 export interface BranchInfo {
+  /** `null` is the main branch. */
   parent_branch: string | null;
   parent_version: Count;
-  [key: string]: Json;
+  /** Seconds since 1970. */
+  create_at: Count | null;
+  manifest_size: Count | null;
+  metadata: Record<string, Json>;
 }
 
-/** A file of a fragment as it was when the work was planned. */
-export interface PlannedFile {
+/** The files of a fragment the work was planned on: a commit, wherever it runs, tells from them whether the fragment was rewritten. */
+export interface PlannedFiles {
   fragment: Count;
   [key: string]: Json;
 }
@@ -199,10 +214,17 @@ export interface IndexTarget {
   field_id: number;
   /** Dotted column path. */
   column: string;
+  /** Lance's logical type of the column. */
+  logical_type: string;
+  /** `BTREE`, `ZONEMAP`, … */
   method: string;
+  type_url: string;
+  /** Format version the segments get. */
+  index_version: number;
+  /** Complete build parameters. */
   params: Record<string, Json>;
+  /** What the segments store about a row. */
   row_domain: string;
-  [key: string]: Json;
 }
 
 /**
@@ -211,19 +233,29 @@ export interface IndexTarget {
  */
 export interface BuildTask {
   format: Count;
+  kind: string;
   table: string;
+  branch: string | null;
+  /** Version to read. */
   v_plan: Count;
+  /** Position in the plan. */
+  task: Count;
   index: IndexTarget;
+  /** Fragments the segment will cover, ascending. */
   fragments: Count[];
+  /** Their live rows. */
   rows: Count;
-  [key: string]: Json | IndexTarget;
+  /** Write this existing segment again without some rows, instead of reading the column. */
+  copy_of: { uuid: string; dataset_version: Count; without: Count[] } | null;
+  /** Most bytes the build may hold. */
+  max_bytes: Count | null;
 }
 
 /** One run of neighbouring fragments that becomes one segment. */
 export interface PlannedRun {
   fragments: Count[];
   rows: Count;
-  files: Json;
+  files: PlannedFiles[];
 }
 
 /** What the commit will do with an existing segment, and why. */
@@ -238,21 +270,26 @@ export interface RefreshPlan {
   format: Count;
   kind: "refresh";
   table: string;
+  branch: string | null;
   /** The version the plan was made on, and the build is pinned to. */
   v_plan: Count;
-  index: IndexTarget & { params_from: Json };
+  /** `params_from`: per parameter where it comes from: a segment's uuid, `defaults`, or `options`. */
+  index: IndexTarget & { params_from: Record<string, Json> };
   sets: { live: Count[]; covered: Count[]; unindexed: Count[] };
-  /** Empty: nothing to do. */
+  /** One segment each; empty: nothing to do. */
   runs: PlannedRun[];
   heaviest_run_rows: Count;
   segments: SegmentFate[];
-  /** Segments whose fragments are built anew, and why. */
-  absorbed: { uuid: string; why: string }[];
-  /** Groups that a compaction would find before and after. */
-  groups: Json;
+  /** Existing segments that are built or written anew, and why; `stale`: fragments whose old rows they still hold. */
+  absorbed: { uuid: string; how: "absorb" | "copy"; stale: Count[]; why: string }[];
+  /** Fragments a compaction with default options could merge before and after. */
+  groups: { before: Count | null; after: Count | null };
+  /** The building work: one task per run and one per copied segment. */
   tasks: BuildTask[];
   estimate: { requests: Count; read_bytes: Count | null; write_bytes: Count | null; memory_bytes: Count | null };
   warnings: Advice[];
+  /** Facts of `v_plan` that the commit compares with, so that it works after that version was cleaned up. */
+  basis: { max_fragment_id: Count | null; next_row_id: Count };
 }
 
 /** Any plan; this release knows refresh plans. */
@@ -268,14 +305,18 @@ export interface BuiltSegment {
   row_domain: string;
   params: Record<string, Json>;
   fragments: Count[];
+  /** Rows that went in. */
   rows: Count;
   dataset_version: Count;
   index_version: Count;
-  details: Json;
+  /** Details for the manifest entry; the value is base64. */
+  details: { type_url: string; value: string };
   files: { path: string; size: Count }[];
+  /** What the method counted. */
   stats: Record<string, Json>;
-  /** Objects this build wrote, relative to the table. */
+  /** Objects this build wrote, relative to the branch's root. */
   staged: string[];
+  copy_of: string | null;
 }
 
 /** What a refresh did, read back from the version it committed. */
@@ -283,19 +324,24 @@ export interface RefreshReport {
   index_name: string;
   /** Fragments established; 0 when there was nothing to do. */
   fragments_indexed: Count;
-  segments_added: Json;
-  segments_removed: Json;
+  segments_added: Count;
+  segments_removed: Count;
+  /** Uuids. */
+  added: string[];
+  removed: string[];
   declared: Count[];
   established: Count[];
   left_out: { fragment: Count; why: string }[];
   version_before: Count;
-  /** Equal to `version_before` when nothing was committed. */
+  /** The version committed, or the one found current when there was nothing to do. */
   version: Count;
-  attempts: { version: Count; outcome: string; why: string | null }[];
+  attempts: { version: Count; outcome: "committed" | "lost" | "nothing_to_do"; why: string | null }[];
   /** Uuid of the transaction; `null` when nothing was committed. */
   transaction: string | null;
+  /** Milliseconds the verification and commit took. */
   ms: Count;
-  requests: RequestCounts;
+  /** Requests of the handle since it was opened, without those of workers. */
+  requests: { count: Count; bytes: Count; written: Count };
 }
 
 /** What running any plan answers. */
@@ -306,9 +352,19 @@ export interface TransactionInfo {
   uuid: string;
   read_version: Count;
   /** Version it became; `null` when no readable version carries it. */
-  version?: Count | null;
+  version: Count | null;
   operation: string;
-  [key: string]: Json | undefined;
+  properties: Record<string, string>;
+  /** Entries it adds and removes, where it is a CreateIndex. */
+  new?: TransactionEntry[];
+  removed?: TransactionEntry[];
+}
+
+/** An index entry of a transaction. */
+export interface TransactionEntry {
+  name: string;
+  uuid: string;
+  fragment_ids: Count[] | null;
 }
 
 /** One request, as handed to an `onRequest` hook after it ended. */
@@ -318,8 +374,10 @@ export interface RequestEvent {
   path: string;
   /** `[start, end)` of a ranged read, else `null`. */
   range: [Count, Count] | null;
-  /** Body bytes read or written. */
+  /** Body bytes received. */
   bytes: Count;
+  /** Body bytes sent. */
+  bytes_written: Count;
   /** Duration in milliseconds. */
   ms: number;
   /** HTTP status; `null` when there was no answer or the store is not HTTP. */

@@ -53,4 +53,4 @@ export function tablePlanRefresh(table: TableId, index: string, options: unknown
 export function tableManifest(table: TableId, version: number): TaskId;
 export function tableCommitSegments(table: TableId, plan: unknown, built: unknown): TaskId;
 export function buildSegment(store: StoreSpec, task: unknown, manifest: Uint8Array | undefined, hooks: BuildHooks): TaskId;
-export function discardSegments(store: StoreSpec, uuids: string[]): TaskId;
+export function discardSegments(store: StoreSpec, branch: string | undefined, uuids: string[]): TaskId;

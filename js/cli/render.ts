@@ -19,7 +19,7 @@ export function show(document: ShowDocument): string {
       { head: "TYPE", cell: (i) => i.type },
       { head: "COLUMN", cell: (i) => i.field_names.join(", ") },
       { head: "COVERED", cell: (i) => percent(i.indexed_percent, i.coverage_known), right: true },
-      { head: "UNINDEXED", cell: (i) => (i.unindexed_fragments.length === 0 ? "–" : plural(i.unindexed_fragments.length, "fragment")), right: true },
+      { head: "UNINDEXED", cell: (i) => unindexed(i.unindexed_fragments), right: true },
       { head: "SEGMENTS", cell: (i) => count(i.num_segments), right: true },
       { head: "SIZE", cell: (i) => size(i.size_bytes), right: true },
     ]),
@@ -28,9 +28,13 @@ export function show(document: ShowDocument): string {
   return parts.join("\n\n");
 }
 
+function unindexed(fragments: number[] | null): string {
+  if (fragments === null) return "unknown";
+  return fragments.length === 0 ? "–" : plural(fragments.length, "fragment");
+}
+
 function command(action: ShowDocument["warnings"][number]["action"]): string {
-  const text = typeof action === "string" ? action : action?.command;
-  return text ? `\n  ${text}` : "";
+  return action === null ? "" : `\n  ${action.command}`;
 }
 
 /** Lines of `fragments`. */
@@ -41,7 +45,7 @@ export function fragments(list: FragmentInfo[]): string {
     { head: "DELETED", cell: (f) => (f.num_deletions === 0 ? "–" : count(f.num_deletions)), right: true },
     { head: "FILES", cell: (f) => count(f.data_files.length), right: true },
     { head: "SIZE", cell: (f) => size(total(f.data_files.map((file) => file.size))), right: true },
-    { head: "COVERED BY", cell: (f) => Object.entries(f.covered_by).filter(([, uuids]) => uuids.length > 0)
+    { head: "COVERED BY", cell: (f) => f.covered_by === null ? "unknown" : Object.entries(f.covered_by).filter(([, uuids]) => uuids.length > 0)
       .map(([name, uuids]) => `${name} ${uuids.map((uuid) => uuid.slice(0, 8)).join("+")}`).join(", ") || "–" },
   ]);
 }
@@ -114,6 +118,6 @@ export function report(document: RefreshReport): string {
 /** Lines of `transaction`. */
 export function transaction(uuid: string, found: TransactionInfo | null): string {
   if (found === null) return `${uuid}: no readable version carries this transaction`;
-  const version = found.version === undefined || found.version === null ? "not committed, as far as can be read" : `version ${found.version}`;
+  const version = found.version === null ? "not committed, as far as can be read" : `version ${found.version}`;
   return pairs([["transaction", found.uuid], ["operation", found.operation], ["read version", String(found.read_version)], ["became", version]]);
 }

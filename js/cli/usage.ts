@@ -94,7 +94,7 @@ export function parse(argv: string[]): Invocation {
   try {
     parsed = parseArgs({ args: argv.slice(1), options: known, allowPositionals: true });
   } catch (error) {
-    throw new UsageError((error as Error).message);
+    throw new UsageError(`${(error as Error).message.split(". ", 1)[0]}; whetstone ${name} --help lists the options`);
   }
   const values: Record<string, unknown> = { ...parsed.values };
   for (const option of command.options) {
@@ -126,17 +126,20 @@ function invocation(command: CommandName | null, positionals: string[], values: 
   };
 }
 
-function synopsis(name: CommandName): string {
+function words(name: CommandName): string[] {
   const command = COMMANDS[name] as Command;
   const last = command.arguments.length - 1;
-  const words = command.arguments.map((argument, i) => (command.optional && i === last ? `[${argument}]` : argument));
-  return ["whetstone", name, ...words, "[options]"].join(" ");
+  return [name, ...command.arguments.map((argument, i) => (command.optional && i === last ? `[${argument}]` : argument))];
+}
+
+function synopsis(name: CommandName): string {
+  return ["whetstone", ...words(name), "[options]"].join(" ");
 }
 
 /** The help text of one command, or of all. */
 export function help(name: CommandName | null): string {
   if (name === null) {
-    const lines = (Object.keys(COMMANDS) as CommandName[]).map((c) => `  ${[c, ...COMMANDS[c].arguments].join(" ").padEnd(24)}${COMMANDS[c].help}`);
+    const lines = (Object.keys(COMMANDS) as CommandName[]).map((c) => `  ${words(c).join(" ").padEnd(26)}${COMMANDS[c].help}`);
     return ["whetstone keeps the scalar indexes of Lance tables complete, where they lie.", "", ...lines, "",
       "TABLE is a path, or a file:, http(s): or s3: address; for S3 the usual AWS_… variables give keys, region and endpoint.",
       "whetstone COMMAND --help lists the options.",

@@ -1,7 +1,7 @@
 //! Open tables by number, and what can be asked of them.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::future::Future;
 
 use serde::Deserialize;
@@ -16,7 +16,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::format::index_metadata::IndexMetadata;
 use crate::format::schema::Schema;
 use crate::format::transaction::{Operation, Transaction};
-use crate::index::display_name;
+fn display_name(d: Option<&crate::format::index_metadata::IndexDetails>, _: &[&str]) -> String { d.and_then(|d| d.type_url.rsplit(".").next()).unwrap_or("").trim_end_matches("IndexDetails").to_owned() }
 use crate::table::describe::{self, resolve_index_name};
 use crate::table::{At, Table, show};
 
