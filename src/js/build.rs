@@ -32,7 +32,8 @@ fn unpack(packed: Vec<u8>) -> Result<ManifestFile> {
     let packed = Bytes::from(packed);
     let cut_off = || Error::corrupt(PACKED, "is cut off");
     let length = packed.get(..4).and_then(|b| b.try_into().ok()).map(u32::from_le_bytes).ok_or_else(cut_off)?;
-    let end = usize::try_from(length).ok().and_then(|n| n.checked_add(4)).filter(|end| *end <= packed.len()).ok_or_else(cut_off)?;
+    let end =
+        usize::try_from(length).ok().and_then(|n| n.checked_add(4)).filter(|end| *end <= packed.len()).ok_or_else(cut_off)?;
     ManifestFile::parse_parts(PACKED, packed.slice(4..end), Some(packed.slice(end..)), None)
 }
 

@@ -3,11 +3,11 @@
 //! Every asynchronous export answers a task number at once; its outcome arrives through the host's `settle` (see `task`).
 //! Tables are numbers too, so that a handle JavaScript forgot, or kept after a crash, can do no harm.
 
-// mod build;
+mod build;
 mod columns;
 mod convert;
 mod host;
-// mod jobs;
+mod jobs;
 mod store;
 mod table;
 mod task;

@@ -16,7 +16,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::format::index_metadata::IndexMetadata;
 use crate::format::schema::Schema;
 use crate::format::transaction::{Operation, Transaction};
-fn display_name(d: Option<&crate::format::index_metadata::IndexDetails>, _: &[&str]) -> String { d.and_then(|d| d.type_url.rsplit(".").next()).unwrap_or("").trim_end_matches("IndexDetails").to_owned() }
+use crate::index::display_name;
 use crate::table::describe::{self, resolve_index_name};
 use crate::table::{At, Table, show};
 
@@ -116,7 +116,10 @@ fn schema_json(schema: &Schema) -> Result<Vec<Value>> {
     for field in &schema.fields {
         let level = levels.get(&field.parent_id).map_or(0, |level| level + 1);
         if level > MOST_LEVELS {
-            return Err(Error::new(ErrorCode::UnsupportedType, format!("field {} is nested over {MOST_LEVELS} levels deep", field.id)));
+            return Err(Error::new(
+                ErrorCode::UnsupportedType,
+                format!("field {} is nested over {MOST_LEVELS} levels deep", field.id),
+            ));
         }
         levels.insert(field.id, level);
     }
