@@ -1,4 +1,5 @@
 //! The format layer against every fixture table: each manifest, transaction and deletion vector that Lance wrote.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod common;
 
@@ -401,16 +402,15 @@ fn exercise(bytes: &Bytes) {
     let _ = file.transaction("m");
     let _ = check_write(&file.manifest, &file.indices);
     for fragment in &file.manifest.fragments {
-        if let Some(RowIdSource::Inline(ids)) = &fragment.row_ids {
-            if let Ok(ids) = RowIdSequence::parse("m", ids) {
-                let _ = (ids.get(ids.len() / 2), ids.iter().take(100).count());
-            }
+        if let Some(RowIdSource::Inline(ids)) = &fragment.row_ids
+            && let Ok(ids) = RowIdSequence::parse("m", ids)
+        {
+            let _ = (ids.get(ids.len() / 2), ids.iter().take(100).count());
         }
     }
-    if let Some(content) = reuse_entry(&file.indices).and_then(|e| ReuseContent::of("m", e).ok()) {
-        if let ReuseContent::Inline(bytes) = content {
-            let _ = ReuseHistoryV0::parse("m", &bytes).map(|h| h.map_address(RowAddress::new(1, 1)));
-        }
+    let content = reuse_entry(&file.indices).and_then(|e| ReuseContent::of("m", e).ok());
+    if let Some(ReuseContent::Inline(bytes)) = content {
+        let _ = ReuseHistoryV0::parse("m", &bytes).map(|h| h.map_address(RowAddress::new(1, 1)));
     }
 }
 

@@ -90,10 +90,9 @@ pub fn check_read(manifest: &Manifest, _indices: &[IndexMetadata]) -> Result<()>
             format_args!("has data overlays on fragment {}, which this build does not read", fragment.id),
         ));
     }
-    if reader & STABLE_ROW_IDS != 0 {
-        if let Some(fragment) = manifest.fragments.iter().find(|f| f.row_ids.is_none()) {
-            return Err(contradiction(manifest, format_args!("has stable row ids, and fragment {} has none", fragment.id)));
-        }
+    let without_ids = manifest.fragments.iter().find(|f| f.row_ids.is_none()).filter(|_| reader & STABLE_ROW_IDS != 0);
+    if let Some(fragment) = without_ids {
+        return Err(contradiction(manifest, format_args!("has stable row ids, and fragment {} has none", fragment.id)));
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! The fixture tables: real Lance tables with the right answers beside them, unpacked once into a cache.
 #![allow(dead_code)] // every test binary uses its own part
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
