@@ -108,3 +108,47 @@ fn every_column_of_every_fixture() {
     refused.sort();
     assert_eq!(refused, ["storage_2_3", "storage_legacy", "storage_next"]);
 }
+
+#[test]
+fn fragments_that_disagree_with_their_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let printed = support::run_oracle("dump_fixtures.py", &[dir.path().as_os_str()]);
+    let path = PathBuf::from(printed.lines().last().unwrap()).join("storage_2_2.lance");
+    let table = block_on(Table::open(support::folder_store(&path), At::Latest, None)).unwrap();
+    let manifest = table.manifest();
+    let good = manifest.manifest.fragments.first().unwrap().clone();
+    let field = manifest.manifest.schema.fields.iter().find(|f| f.logical_type == "int64").unwrap().id;
+    let open = |fragment, field| {
+        let context = ScanContext::new(table.store().clone(), manifest.clone(), field, RowDomain::Address);
+        block_on(FragmentScan::open(&context, fragment))
+    };
+    let rows = open(&good, field).unwrap().physical_rows();
+
+    let mut unrecorded = good.clone();
+    unrecorded.physical_rows = None;
+    assert_eq!(open(&unrecorded, field).unwrap().physical_rows(), rows);
+
+    let mut absent = good.clone();
+    for file in &mut absent.files {
+        file.fields.iter_mut().filter(|id| **id == field).for_each(|id| *id = -2);
+    }
+    let mut scan = open(&absent, field).unwrap();
+    let batch = block_on(scan.next()).unwrap().unwrap();
+    assert_eq!(batch.values.null_count(), batch.values.len());
+    assert_eq!(batch.rows.get(0), Some(u64::from(good.id) << 32));
+
+    let code = |change: &dyn Fn(&mut whetstone::format::fragment::Fragment)| {
+        let mut fragment = good.clone();
+        change(&mut fragment);
+        open(&fragment, field).unwrap_err().code()
+    };
+    assert_eq!(code(&|f| f.physical_rows = Some(rows + 1)), ErrorCode::CorruptFile);
+    assert_eq!(code(&|f| f.has_overlays = true), ErrorCode::UnsupportedFeature);
+    assert_eq!(code(&|f| f.files.push(f.files[0].clone())), ErrorCode::CorruptFile);
+    assert_eq!(code(&|f| f.files[0].column_indices.clear()), ErrorCode::CorruptFile);
+    assert_eq!(code(&|f| f.files[0].size = Some(1000)), ErrorCode::CorruptFile);
+    assert_eq!(code(&|f| f.files[0].base_id = Some(99)), ErrorCode::CorruptFile);
+    assert_eq!(open(&good, 9999).unwrap_err().code(), ErrorCode::ColumnNotFound);
+    let context = ScanContext::new(table.store().clone(), manifest.clone(), field, RowDomain::StableId);
+    assert_eq!(block_on(FragmentScan::open(&context, &good)).unwrap_err().code(), ErrorCode::CorruptFile);
+}

@@ -12,8 +12,10 @@ use super::reader::LanceFile;
 use super::values::Physical;
 use crate::error::{Error, ErrorCode, Result};
 
-/// A page whose buffers are smaller than this in all is read by one request, bytes.
+/// A page whose buffers are smaller than this in all is read by one request when most of it is wanted, bytes.
 const SMALL_PAGE: u64 = 2 << 20;
+/// A page of less is read by one request even when a few rows are wanted, bytes.
+const TINY_PAGE: u64 = 64 << 10;
 /// Bytes read for one slice of a larger page.
 pub(crate) const SLICE_BYTES: u64 = 4 << 20;
 /// Rows of one slice at most.
@@ -134,9 +136,11 @@ impl PageSource {
         }
     }
 
-    /// Reads a small page in one go, so that what follows costs no further request.
-    pub(crate) async fn hold_if_small(&mut self) -> Result<()> {
-        if self.buffers.iter().fold(0u64, |sum, range| sum.saturating_add(range.end - range.start)) <= SMALL_PAGE {
+    /// Reads a small page in one go, so that what follows costs no further request; not when a small part of it is wanted.
+    pub(crate) async fn hold_if_small(&mut self, wanted: &Range<u64>) -> Result<()> {
+        let size = self.buffers.iter().fold(0u64, |sum, range| sum.saturating_add(range.end - range.start));
+        let most = (wanted.end - wanted.start) >= self.rows / 2;
+        if size <= TINY_PAGE || (most && size <= SMALL_PAGE) {
             self.held = self.file.read(&self.buffers).await?;
         }
         Ok(())

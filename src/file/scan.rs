@@ -106,7 +106,8 @@ async fn open_page(
     let metadata = file.column(column)?;
     let page = metadata.pages.get(index).ok_or_else(|| Error::internal("a page that does not exist"))?;
     let source = PageSource::new(file.clone(), column, index, page, &ty, nullable)?;
-    Ok((layout::open(source, page).await?, rows))
+    let decoder = layout::open(source, page, &rows).await?;
+    Ok((decoder, rows))
 }
 
 /// Cuts a range of rows where the page's decoder wants it cut.

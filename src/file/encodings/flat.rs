@@ -29,7 +29,7 @@ impl BlockReader for Flat {
     fn read(&self, block: &[u8], n: usize, out: &mut Values) -> Decoded<()> {
         match (self.physical, out) {
             (Physical::Fixed(width), out) => {
-                let wanted = n.checked_mul(width).unwrap_or(usize::MAX);
+                let wanted = n.saturating_mul(width);
                 if block.len() != wanted {
                     return corrupt(format!("{} bytes of plain values, {n} of {width} bytes were announced", block.len()));
                 }

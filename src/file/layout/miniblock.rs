@@ -15,8 +15,10 @@ use crate::file::messages::encoding21::MiniBlockLayout;
 use crate::file::page::{PageSource, SLICE_BYTES, SLICE_ROWS};
 use crate::file::values::{Physical, Values, gather_fixed, gather_texts};
 
-/// The words of a page and its dictionary are held whole; larger ones are refused, bytes.
-const MAX_SIDE_BUFFER: u64 = 256 << 20;
+/// The words of a page are held whole; more are refused, bytes (8 million chunks).
+const MAX_WORDS: u64 = 32 << 20;
+/// The dictionary of a page is held whole; a larger one is refused, bytes.
+const MAX_DICTIONARY: u64 = 256 << 20;
 /// Decoded bytes of one slice of a dictionary page, when all its rows were the longest item.
 const DICTIONARY_SLICE: u64 = 64 << 20;
 
@@ -56,18 +58,16 @@ impl MiniBlockPage {
             }
         })?;
         let source = &page.source;
-        let words = source.read_whole(0, MAX_SIDE_BUFFER).await?;
+        let words = source.read_whole(0, MAX_WORDS).await?;
         page.starts = source.check(chunk_starts(&words, page.large, layout.num_items, source.buffer_size(1)?))?;
         if layout.dictionary.is_some() {
-            let block = source.read_whole(2, MAX_SIDE_BUFFER).await?;
+            let block = source.read_whole(2, MAX_DICTIONARY).await?;
             let items = source.check(dictionary(&block, layout, source.physical))?;
             let longest = match &items {
                 Values::Variable(texts) => texts.longest() as u64,
                 _ => 0,
             };
-            if longest > 0 {
-                page.slice_rows = (DICTIONARY_SLICE / longest).clamp(1, SLICE_ROWS);
-            }
+            page.slice_rows = DICTIONARY_SLICE.checked_div(longest).unwrap_or(SLICE_ROWS).clamp(1, SLICE_ROWS);
             page.dictionary = Some(items);
         }
         Ok(page)
@@ -175,7 +175,7 @@ impl MiniBlockPage {
 
 fn chunk_starts(words: &[u8], large: bool, num_items: u64, size: u64) -> Decoded<Vec<ChunkStart>> {
     let width = if large { 4 } else { 2 };
-    if words.len() % width != 0 {
+    if !words.len().is_multiple_of(width) {
         return corrupt(format!("{} bytes of chunk words of {width} bytes", words.len()));
     }
     let count = words.len() / width;

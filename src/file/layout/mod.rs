@@ -30,10 +30,10 @@ pub(crate) trait PageDecoder {
     async fn decode(&self, rows: Range<u64>) -> Result<ArrayRef>;
 }
 
-/// Chooses the decoder of a page and reads what it needs before the first row.
-pub(crate) async fn open(mut source: PageSource, page: &Page) -> Result<Rc<dyn PageDecoder>> {
+/// Chooses the decoder of a page and reads what it needs before the first of the rows wanted.
+pub(crate) async fn open(mut source: PageSource, page: &Page, wanted: &Range<u64>) -> Result<Rc<dyn PageDecoder>> {
     let (kind, message) = source.encoding(page)?;
-    source.hold_if_small().await?;
+    source.hold_if_small(wanted).await?;
     match kind.as_str() {
         "lance.encodings.ArrayEncoding" => {
             let message =
