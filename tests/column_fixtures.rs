@@ -11,6 +11,7 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, new_empty_array};
 use arrow::compute::{concat, concat_batches};
 use arrow::datatypes::UInt64Type;
 use futures::executor::block_on;
+use whetstone::format::fragment::Fragment;
 use whetstone::format::row::RowDomain;
 use whetstone::table::scan::{FragmentScan, ScanContext};
 use whetstone::table::{At, Table};
@@ -118,7 +119,7 @@ fn fragments_that_disagree_with_their_files() {
     let manifest = table.manifest();
     let good = manifest.manifest.fragments.first().unwrap().clone();
     let field = manifest.manifest.schema.fields.iter().find(|f| f.logical_type == "int64").unwrap().id;
-    let open = |fragment, field| {
+    let open = |fragment: &Fragment, field| {
         let context = ScanContext::new(table.store().clone(), manifest.clone(), field, RowDomain::Address);
         block_on(FragmentScan::open(&context, fragment))
     };
@@ -137,7 +138,7 @@ fn fragments_that_disagree_with_their_files() {
     assert_eq!(batch.values.null_count(), batch.values.len());
     assert_eq!(batch.rows.get(0), Some(u64::from(good.id) << 32));
 
-    let code = |change: &dyn Fn(&mut whetstone::format::fragment::Fragment)| {
+    let code = |change: &dyn Fn(&mut Fragment)| {
         let mut fragment = good.clone();
         change(&mut fragment);
         open(&fragment, field).unwrap_err().code()
