@@ -213,10 +213,13 @@ async fn upload(store: &Store, uuid: Uuid, index: BuiltIndex) -> Result<(Vec<Bui
     let mut files = Vec::new();
     for (name, file) in index.files {
         let path = format!("{folder}/{name}");
-        // Listed before it is sent: an upload that failed half way may still be there.
-        staged.push(path.clone());
         files.push(BuiltFile { path: name, size: file.size });
-        if let Err(error) = create(store, &path, file.chunks, file.size).await {
+        let outcome = create(store, &path, file.chunks, file.size).await;
+        // What is there already belongs to somebody else and must not be cleaned up. An upload that failed may be there.
+        if outcome.as_ref().err().is_none_or(|error| error.code() != ErrorCode::UuidInUse) {
+            staged.push(path);
+        }
+        if let Err(error) = outcome {
             return Err(withdraw(store, error, &staged).await);
         }
     }

@@ -1,0 +1,198 @@
+//! Others change the table between plan and commit: what is published is what is true on the version it is published on.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use common::Fixture;
+use futures::executor::block_on;
+use object_store::memory::InMemory;
+use serde_json::{Value, json};
+use uuid::Uuid;
+use whetstone::env::TestEnv;
+use whetstone::format::index_metadata::IndexMetadata;
+use whetstone::format::next_manifest::NextManifest;
+use whetstone::format::transaction::Transaction;
+use whetstone::refresh::{BuiltSegment, RefreshPlan, RefreshReport, build_segment, commit_segments, plan_refresh};
+use whetstone::store::{Store, StoreKind};
+use whetstone::table::commit::{CommitOutcome, NextVersion};
+use whetstone::table::{At, Table};
+use whetstone::{Changed, Error, ErrorCode};
+
+/// A fixture table in memory that several writers can open.
+struct Shared {
+    memory: Arc<InMemory>,
+}
+
+impl Shared {
+    fn new(name: &str) -> Shared {
+        let fixture = Fixture::table(name);
+        let shared = Shared { memory: Arc::new(InMemory::new()) };
+        let store = shared.store(0);
+        for file in common::files_below(&fixture.path, "") {
+            let relative = file.strip_prefix(&fixture.path).unwrap().to_str().unwrap();
+            block_on(store.put(relative, vec![Bytes::from(std::fs::read(&file).unwrap())])).unwrap();
+        }
+        shared
+    }
+
+    /// Each writer has its own clock, uuids and request counts.
+    fn store(&self, writer: u64) -> Store {
+        let env = Arc::new(TestEnv::new(1_800_000_000_000, 1 + writer));
+        Store::new(self.memory.clone(), Default::default(), StoreKind::Memory, env)
+    }
+
+    fn open(&self, writer: u64) -> Table {
+        block_on(Table::open(self.store(writer), At::Latest, None)).unwrap()
+    }
+}
+
+fn planned(table: &Table, index: &str, options: Value) -> (RefreshPlan, Vec<BuiltSegment>) {
+    let plan = block_on(plan_refresh(table, index, serde_json::from_value(options).unwrap())).unwrap();
+    let build = |task| block_on(build_segment(table.store(), table.manifest().clone(), task, &mut |_| {})).unwrap();
+    let built = plan.tasks.iter().map(build).collect();
+    (plan, built)
+}
+
+fn commit(table: &Table, (plan, built): &(RefreshPlan, Vec<BuiltSegment>)) -> Result<(RefreshReport, Table), Error> {
+    block_on(commit_segments(table, plan, built))
+}
+
+/// Replaces the index section, as any writer may.
+fn rewrite(table: &Table, change: impl FnOnce(&mut Vec<IndexMetadata>)) -> Table {
+    let table = block_on(table.latest()).unwrap();
+    let before = table.manifest().indices.clone();
+    let mut section = before.clone();
+    change(&mut section);
+    let new = section.iter().filter(|e| !before.contains(e)).cloned().collect();
+    let removed = before.iter().filter(|e| !section.contains(e)).cloned().collect();
+    let transaction = Transaction::create_index(table.version(), table.store().env().uuid(), new, removed);
+    let manifest = NextManifest {
+        base: table.manifest(),
+        indices: section,
+        transaction: &transaction,
+        transaction_file: transaction.file_name(),
+        now_ms: 1_800_000_000_000,
+    };
+    let next = NextVersion { version: table.version() + 1, manifest: manifest.encode().unwrap(), transaction: &transaction };
+    match block_on(table.put_next(next)).unwrap() {
+        CommitOutcome::Landed(table) => table,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn folder_is_empty(shared: &Shared, built: &[BuiltSegment]) -> bool {
+    built.iter().all(|b| block_on(shared.store(9).list(&format!("_indices/{}", b.uuid))).unwrap().is_empty())
+}
+
+#[test]
+fn the_second_of_two_refreshes_has_nothing_to_do() {
+    let shared = Shared::new("fragments_one_wide");
+    let (first, second) = (shared.open(1), shared.open(2));
+    let (mine, theirs) = (planned(&first, "k_idx", json!({"segments": 2})), planned(&second, "k_idx", json!({"segments": 3})));
+    let (won, after) = commit(&first, &mine).unwrap();
+    assert_eq!(won.established, mine.0.sets.unindexed);
+    assert_eq!(won.segments_added, 2);
+    let (lost, now) = commit(&second, &theirs).unwrap();
+    assert_eq!((lost.fragments_indexed, lost.segments_added, lost.transaction), (0, 0, None));
+    assert_eq!((lost.version_before, lost.version), (after.version(), after.version()));
+    assert_eq!(now.version(), after.version());
+    assert_eq!(lost.left_out.iter().map(|l| l.fragment).collect::<Vec<_>>(), mine.0.sets.unindexed);
+    assert!(lost.left_out.iter().all(|l| l.why.contains("covers it already")), "{:?}", lost.left_out);
+    assert_eq!(lost.attempts.last().unwrap().outcome, "nothing_to_do");
+    assert!(folder_is_empty(&shared, &theirs.1), "its files are no use to anybody and go");
+    assert!(!folder_is_empty(&shared, &mine.1));
+}
+
+#[test]
+fn a_refresh_that_lost_the_put_tries_again_and_claims_only_what_is_left() {
+    let shared = Shared::new("fragments_one_wide");
+    let first = shared.open(1);
+    let mine = planned(&first, "k_idx", json!({}));
+    // Another refresh covers two of the fragments, after the attempt read the manifest and before it creates the next one.
+    let second = shared.open(2);
+    let mut theirs = planned(&second, "k_idx", json!({"segments": 7}));
+    theirs.1.truncate(2);
+    let taken: Vec<u32> = theirs.1.iter().flat_map(|b| b.fragments.clone()).collect();
+    let once = AtomicBool::new(true);
+    let theirs = Arc::new(theirs);
+    first.store().on_request(Some(Arc::new(move |request| {
+        if request.method == "PUT" && request.path.contains("_transactions/") && once.swap(false, Ordering::Relaxed) {
+            let (second, theirs) = (second.clone(), theirs.clone());
+            std::thread::spawn(move || commit(&second, &theirs).unwrap()).join().unwrap();
+        }
+    })));
+    let (report, after) = commit(&first, &mine).unwrap();
+    let outcomes: Vec<&str> = report.attempts.iter().map(|a| a.outcome.as_str()).collect();
+    assert_eq!(outcomes, ["lost", "committed"]);
+    let rest: Vec<u32> = mine.0.sets.unindexed.iter().copied().filter(|f| !taken.contains(f)).collect();
+    assert_eq!(report.established, rest);
+    assert_eq!(report.left_out.iter().map(|l| l.fragment).collect::<Vec<_>>(), taken);
+    let mut all: Vec<u32> =
+        after.manifest().indices.iter().filter(|e| e.name == "k_idx").flat_map(|e| e.fragment_bitmap.clone().unwrap()).collect();
+    all.sort_unstable();
+    assert_eq!(all, mine.0.sets.live, "every fragment once");
+}
+
+#[test]
+fn a_dropped_index_stays_dropped() {
+    let shared = Shared::new("fragments_one_wide");
+    let table = shared.open(1);
+    let mine = planned(&table, "k_idx", json!({}));
+    let dropped = rewrite(&table, |section| section.retain(|e| e.name != "k_idx"));
+    let error = commit(&table, &mine).unwrap_err();
+    assert_eq!((error.code(), error.changed()), (ErrorCode::IndexDropped, Changed::Staged));
+    assert_eq!(error.detail().get("staged").and_then(Value::as_array).map(Vec::len), Some(mine.1[0].staged.len()));
+    assert_eq!(shared.open(3).version(), dropped.version());
+}
+
+#[test]
+fn an_index_dropped_and_made_again_is_another_index() {
+    let shared = Shared::new("fragments_one_wide");
+    let table = shared.open(1);
+    let mine = planned(&table, "k_idx", json!({}));
+    let old = table.manifest().indices.iter().find(|e| e.name == "k_idx").cloned().unwrap();
+    rewrite(&table, |section| section.retain(|e| e.name != "k_idx"));
+    let again = IndexMetadata { uuid: Uuid::from_u128(77), fragment_bitmap: Some(Default::default()), raw: Bytes::new(), ..old };
+    let made = rewrite(&table, |section| section.push(again));
+    let error = commit(&table, &mine).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::IndexChanged);
+    assert_eq!(shared.open(3).version(), made.version());
+}
+
+#[test]
+fn a_uuid_in_use_is_never_overwritten() {
+    let shared = Shared::new("fragments_one_wide");
+    let table = shared.open(1);
+    let mine = planned(&table, "k_idx", json!({}));
+    let (_, after) = commit(&table, &mine).unwrap();
+    let error = commit(&after, &mine).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::UuidInUse);
+}
+
+#[test]
+fn truncated_files_are_not_published() {
+    let shared = Shared::new("fragments_one_wide");
+    let table = shared.open(1);
+    let mine = planned(&table, "k_idx", json!({}));
+    block_on(shared.store(5).put(&mine.1[0].staged[0], vec![Bytes::from_static(b"short")])).unwrap();
+    let error = commit(&table, &mine).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::CorruptFile);
+    assert_eq!(shared.open(3).version(), table.version());
+}
+
+#[test]
+fn documents_that_do_not_fit_together_are_refused() {
+    let shared = Shared::new("fragments_one_wide");
+    let table = shared.open(1);
+    let (plan, built) = planned(&table, "k_idx", json!({}));
+    assert_eq!(commit(&table, &(plan.clone(), vec![])).unwrap_err().code(), ErrorCode::InvalidArgument);
+    let mut other = built.clone();
+    other[0].field_id += 1;
+    assert_eq!(commit(&table, &(plan.clone(), other)).unwrap_err().code(), ErrorCode::InvalidArgument);
+    let mut more = built;
+    more[0].fragments.insert(0, 0);
+    assert_eq!(commit(&table, &(plan, more)).unwrap_err().code(), ErrorCode::InvalidArgument);
+}
