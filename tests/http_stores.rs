@@ -122,7 +122,12 @@ impl Server {
         );
         for (name, size, is_dir) in self.names(&dir) {
             let kind = if is_dir { "<D:collection/>" } else { "" };
-            let name: String = name.bytes().map(|b| if b.is_ascii_alphanumeric() || b"-_.".contains(&b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect();
+            let name: String = name
+                .bytes()
+                .map(|b| {
+                    if b.is_ascii_alphanumeric() || b"-_.".contains(&b) { char::from(b).to_string() } else { format!("%{b:02X}") }
+                })
+                .collect();
             xml += &format!(
                 "<D:response><D:href>{base}/{name}</D:href><D:propstat><D:prop>{time}<D:getcontentlength>{size}</D:getcontentlength>\
                  <D:getetag>\"x\"</D:getetag><D:resourcetype>{kind}</D:resourcetype></D:prop>{ok}</D:propstat></D:response>"
@@ -133,12 +138,8 @@ impl Server {
     }
 
     fn s3_list(&self, seen: &Seen) -> Result<HttpResponse, HttpError> {
-        let query: std::collections::HashMap<String, String> = seen
-            .query
-            .split('&')
-            .filter_map(|pair| pair.split_once('='))
-            .map(|(k, v)| (k.to_owned(), decode(v)))
-            .collect();
+        let query: std::collections::HashMap<String, String> =
+            seen.query.split('&').filter_map(|pair| pair.split_once('=')).map(|(k, v)| (k.to_owned(), decode(v))).collect();
         let prefix = &query["prefix"];
         let max: usize = query.get("max-keys").map_or(1000, |m| m.parse().unwrap());
         let after = query.get("continuation-token").cloned().unwrap_or_default();
@@ -147,9 +148,14 @@ impl Server {
         names.retain(|(n, _, is_dir)| !is_dir && *n > after);
         let truncated = names.len() > max;
         names.truncate(max);
-        let mut xml = format!("<ListBucketResult><Name>bkt</Name><Prefix>{prefix}</Prefix><KeyCount>{}</KeyCount><IsTruncated>{truncated}</IsTruncated>", names.len());
+        let mut xml = format!(
+            "<ListBucketResult><Name>bkt</Name><Prefix>{prefix}</Prefix><KeyCount>{}</KeyCount><IsTruncated>{truncated}</IsTruncated>",
+            names.len()
+        );
         for (name, size, _) in &names {
-            xml += &format!("<Contents><Key>{prefix}{name}</Key><LastModified>2026-11-30T01:28:06.000Z</LastModified><ETag>\"x\"</ETag><Size>{size}</Size></Contents>");
+            xml += &format!(
+                "<Contents><Key>{prefix}{name}</Key><LastModified>2026-11-30T01:28:06.000Z</LastModified><ETag>\"x\"</ETag><Size>{size}</Size></Contents>"
+            );
         }
         if truncated {
             xml += &format!("<NextContinuationToken>{}</NextContinuationToken>", names.last().unwrap().0);
@@ -176,7 +182,11 @@ impl Server {
                 }
                 let end = end.min(bytes.len());
                 let range = ("content-range", format!("bytes {start}-{}/{}", end - 1, bytes.len()));
-                answer(206, vec![etag, modified, range, ("content-length", (end - start).to_string())], bytes[start..end].to_vec())
+                answer(
+                    206,
+                    vec![etag, modified, range, ("content-length", (end - start).to_string())],
+                    bytes[start..end].to_vec(),
+                )
             }
             "PUT" => {
                 if seen.header("if-none-match") == Some("*") && path.exists() {
@@ -231,7 +241,12 @@ struct Target {
     log: Arc<Mutex<Vec<RequestRecord>>>,
 }
 
-fn target_with(root: &Path, descriptor: StoreDescriptor, s3: bool, rule: impl FnMut(&Seen) -> Option<Reply> + Send + 'static) -> Target {
+fn target_with(
+    root: &Path,
+    descriptor: StoreDescriptor,
+    s3: bool,
+    rule: impl FnMut(&Seen) -> Option<Reply> + Send + 'static,
+) -> Target {
     let prefix = if s3 { "/bkt/t.lance" } else { "/some dir/t.lance" };
     let server = Arc::new(Server { prefix, root: root.to_owned(), seen: Mutex::default(), rule: Mutex::new(Box::new(rule)), s3 });
     let log = Arc::new(Mutex::new(Vec::new()));
@@ -244,7 +259,8 @@ fn target_with(root: &Path, descriptor: StoreDescriptor, s3: bool, rule: impl Fn
 }
 
 fn dav(root: &Path, rule: impl FnMut(&Seen) -> Option<Reply> + Send + 'static) -> Target {
-    let descriptor = StoreDescriptor { kind: TargetKind::Webdav, ..StoreDescriptor::of("http://127.0.0.1:8080/some%20dir/t.lance/") };
+    let descriptor =
+        StoreDescriptor { kind: TargetKind::Webdav, ..StoreDescriptor::of("http://127.0.0.1:8080/some%20dir/t.lance/") };
     target_with(root, descriptor, false, rule)
 }
 
@@ -297,7 +313,7 @@ fn s3_opens_in_one_small_page_and_one_read() {
         let table = open(&target).unwrap();
         assert_eq!(serde_json::json!(table.version()), fixture().expected["version"]);
         assert_eq!(methods(&target), ["GET", "GET"]);
-        let seen = target.server.seen.lock().unwrap();
+        let seen = target.server.seen.lock().unwrap().clone();
         assert!(seen[0].query.contains("max-keys=10"), "{}", seen[0].query);
         assert!(seen[0].header("authorization").unwrap().starts_with("AWS4-HMAC-SHA256"));
         assert_eq!(seen[1].header("authorization").is_some(), !sign_queries);
@@ -430,7 +446,11 @@ fn ranges_from_servers_of_every_kind() {
     let gzip = slice.clone();
     let target = dav(dir.path(), move |seen| {
         gzip(seen).map(|(a, b, part)| {
-            Reply::With(206, vec![("content-encoding", "gzip".into()), ("content-range", format!("bytes {a}-{}/51", b - 1))], part)
+            Reply::With(
+                206,
+                vec![("content-encoding", "gzip".into()), ("content-range", format!("bytes {a}-{}/51", b - 1))],
+                part,
+            )
         })
     });
     assert_eq!(read(&target).unwrap_err().code(), ErrorCode::StoreEncoding);
@@ -444,7 +464,9 @@ fn ranges_from_servers_of_every_kind() {
     assert_eq!(size.code(), ErrorCode::CorruptFile, "{size}");
     let lost = slice.clone();
     let target = dav(dir.path(), move |seen| {
-        lost(seen).map(|(a, b, part)| Reply::With(206, vec![("content-range", format!("bytes {a}-{}/400000", b - 1))], part[1..].to_vec()))
+        lost(seen).map(|(a, b, part)| {
+            Reply::With(206, vec![("content-range", format!("bytes {a}-{}/400000", b - 1))], part[1..].to_vec())
+        })
     });
     assert_eq!(read(&target).unwrap_err().code(), ErrorCode::StoreRanges);
     // More than asked for is not read to the end.

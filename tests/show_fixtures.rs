@@ -138,7 +138,8 @@ fn segments_of_one_index_by_name_in_any_case() {
     let folded = |n: &String| n.to_lowercase();
     let twice = names.iter().find(|n| names.iter().filter(|m| folded(m) == folded(n)).count() > 1);
     if let Some(twice) = twice {
-        let other_case: String = twice.chars().map(|c| if c.is_lowercase() { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() }).collect();
+        let other_case: String =
+            twice.chars().map(|c| if c.is_lowercase() { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() }).collect();
         if !names.contains(&other_case) {
             let error = block_on(segments(&mixed, Some(&other_case), display_name)).unwrap_err();
             assert_eq!(error.code(), ErrorCode::IndexAmbiguous);
@@ -319,7 +320,7 @@ fn a_flipped_bit_is_an_error_or_a_readable_table_but_never_a_panic() {
 
 #[test]
 fn a_big_manifest_is_read_by_its_parts() {
-    use whetstone::format::manifest::NextManifest;
+    use whetstone::format::next_manifest::NextManifest;
     use whetstone::format::transaction::Transaction;
     use whetstone::table::commit::{CommitOutcome, NextVersion};
     let fixture = Fixture::table("deletions_small");
@@ -331,7 +332,12 @@ fn a_big_manifest_is_read_by_its_parts() {
     let mut indices = table.manifest().indices.clone();
     for i in 0..12_000u128 {
         let uuid = uuid::Uuid::from_u128(i + 1);
-        indices.push(whetstone::format::index_metadata::IndexMetadata { uuid, name: "other".into(), raw: Default::default(), ..base.clone() });
+        indices.push(whetstone::format::index_metadata::IndexMetadata {
+            uuid,
+            name: "other".into(),
+            raw: Default::default(),
+            ..base.clone()
+        });
     }
     let transaction = Transaction::create_index(table.version(), uuid::Uuid::from_u128(7), Vec::new(), Vec::new());
     let next = NextManifest {

@@ -119,7 +119,20 @@ impl S3Store {
         credentials: Option<AwsCredentialProvider>,
         sign_queries: bool,
     ) -> Result<S3Store> {
+        // object_store panics on an address that is no URI: what goes into one is checked here.
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+        if !address.bucket.chars().all(plain) || address.bucket.is_empty() {
+            return Err(Error::invalid(format!("{:?} cannot be the name of a bucket", address.bucket)));
+        }
         let endpoint = descriptor.endpoint.clone().or_else(|| address.endpoint.clone());
+        if let Some(given) = &endpoint
+            && !Url::parse(given).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && given.parse::<http::Uri>().is_ok())
+        {
+            return Err(Error::invalid("the endpoint is not an address: https://host[:port]"));
+        }
+        if !descriptor.region.as_deref().unwrap_or_default().chars().all(plain) {
+            return Err(Error::invalid("the region holds signs that no region has"));
+        }
         let https = endpoint.as_deref().is_none_or(|e| e.starts_with("https://"));
         let region = descriptor.region.clone().or_else(|| address.region.clone());
         let mut builder = AmazonS3Builder::new()
