@@ -17,6 +17,7 @@ const WAIT_MS: u64 = 400;
 
 /// What became of a commit.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // one a commit, consumed where it is made
 pub enum CommitOutcome {
     /// The version carries our transaction.
     Landed(Table),

@@ -147,8 +147,7 @@ async fn climb(store: &Store) -> Result<Option<(Naming, Fetched)>> {
     let Ok(hint) = serde_json::from_slice::<Hint>(&hint) else { return Ok(None) };
     let Some((naming, mut newest)) = find_version(store, hint.version).await? else { return Ok(None) };
     let mut version = hint.version;
-    loop {
-        let Some(next) = version.checked_add(1) else { break };
+    while let Some(next) = version.checked_add(1) {
         match read_manifest(store, naming, next, None).await {
             Ok(fetched) => (version, newest) = (next, fetched),
             Err(error) if is_not_found(&error) => break,
