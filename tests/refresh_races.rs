@@ -173,6 +173,20 @@ fn a_uuid_in_use_is_never_overwritten() {
 }
 
 #[test]
+fn only_files_of_the_segments_own_folder_are_ever_deleted() {
+    let shared = Shared::new("fragments_one_wide");
+    let (first, second) = (shared.open(1), shared.open(2));
+    let (mine, mut theirs) = (planned(&first, "k_idx", json!({})), planned(&second, "k_idx", json!({})));
+    let precious = format!("_indices/{}/{}", mine.1[0].uuid, mine.1[0].files[0].path);
+    theirs.1[0].staged.push(precious.clone());
+    let around = format!("_indices/{}/../{}/{}", theirs.1[0].uuid, mine.1[0].uuid, mine.1[0].files[0].path);
+    theirs.1[0].staged.push(around);
+    commit(&first, &mine).unwrap();
+    assert_eq!(commit(&second, &theirs).unwrap().0.fragments_indexed, 0);
+    assert!(block_on(shared.store(3).get(&precious, None)).is_ok());
+}
+
+#[test]
 fn truncated_files_are_not_published() {
     let shared = Shared::new("fragments_one_wide");
     let table = shared.open(1);

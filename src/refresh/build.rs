@@ -46,13 +46,13 @@ pub async fn build_segment_as(
         None => None,
         Some(copy) => copy_segment(store, &manifest, method, field, copy).await?,
     };
-    let copy_of = copied.is_some().then(|| task.copy_of.as_ref()).flatten();
+    let copy_of = task.copy_of.as_ref().filter(|_| copied.is_some());
     let index = match copied {
         Some(index) => index,
         None => scan(store, &manifest, method, field, task, progress).await?,
     };
-    if let Some(bytes) = task.copy_of.as_ref().map(|_| task.rows) {
-        progress(bytes);
+    if copy_of.is_some() {
+        progress(task.rows);
     }
     let rows = index.rows;
     let stats = index.stats.clone();

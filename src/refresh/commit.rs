@@ -12,8 +12,8 @@ use crate::coverage::sets::{declared, established};
 use crate::error::{Changed, Error, ErrorCode, Result};
 use crate::format::next_manifest::NextManifest;
 use crate::format::transaction::Transaction;
-use crate::table::Table;
 use crate::table::commit::{CommitOutcome, NextVersion};
+use crate::table::{At, Table};
 
 /// Attempts before giving up, as many as Lance makes.
 const ATTEMPTS: u32 = 20;
@@ -35,7 +35,7 @@ pub async fn commit_segments(table: &Table, plan: &RefreshPlan, built: &[BuiltSe
     let env = table.store().env().clone();
     let start = env.now_ms();
     check_documents(plan, built)?;
-    let staged: Vec<String> = built.iter().flat_map(|b| b.staged.iter().cloned()).collect();
+    let staged = staged_of(built);
     let result = run(table, plan, built).await;
     let (mut report, table) = result.map_err(|error| with_staged(error, &staged))?;
     report.ms = u64::try_from(env.now_ms().saturating_sub(start)).unwrap_or(0);
@@ -55,15 +55,18 @@ async fn run(table: &Table, plan: &RefreshPlan, built: &[BuiltSegment]) -> Resul
     let mut attempts = Vec::new();
     let mut slot = SLOT_MS;
     let mut refused = 0;
+    let mut pending: Option<(u64, Verified)> = None;
     for attempt in 0..ATTEMPTS {
         let started = env.now_ms();
         let latest = table.latest().await?;
+        if let Some((version, verified)) = pending.take_if(|_| names_any(&latest, built)) {
+            return landed_late(&latest, plan, built, version, verified, attempts, uuid).await;
+        }
         let next = latest.version().saturating_add(1);
         let mut verified = match verify(&latest, plan, built).await? {
             Verdict::Publish(verified) => verified,
             Verdict::NothingToDo(left_out) => {
-                let staged: Vec<String> = built.iter().flat_map(|b| b.staged.iter().cloned()).collect();
-                let left = discard(latest.store(), &staged).await;
+                let left = discard(latest.store(), &staged_of(built)).await;
                 let mut why = "other segments cover everything that was built".to_owned();
                 if !left.is_empty() {
                     why = format!("{why}; still on the store, named by no manifest: {}", left.join(", "));
@@ -94,12 +97,20 @@ async fn run(table: &Table, plan: &RefreshPlan, built: &[BuiltSegment]) -> Resul
                 let report = report(plan, built, &landed, verified, attempts, uuid);
                 return Ok((report, landed));
             }
-            CommitOutcome::Lost { taken, why } => {
-                refused = if taken.is_some() { 0 } else { refused + 1 };
+            CommitOutcome::Lost { taken: Some(_), why } => {
+                refused = 0;
                 attempts.push(Attempt { version: next, outcome: "lost".to_owned(), why: Some(why) });
+            }
+            CommitOutcome::Lost { taken: None, why } => {
+                refused += 1;
                 if refused == REFUSALS {
-                    break;
+                    let cause =
+                        Error::new(ErrorCode::CommitUnknown, format!("the store took no manifest {REFUSALS} times ({why})"));
+                    return Err(unknown(plan, next, &transaction.uuid, &cause));
                 }
+                attempts.push(Attempt { version: next, outcome: "lost".to_owned(), why: Some(why) });
+                // A request that seemed lost may still arrive: remembered, so that it is recognised as ours.
+                pending = Some((next, verified));
             }
             CommitOutcome::Unknown(error) => return Err(unknown(plan, next, &transaction.uuid, &error)),
         }
@@ -117,6 +128,44 @@ async fn run(table: &Table, plan: &RefreshPlan, built: &[BuiltSegment]) -> Resul
         attempts.last().and_then(|a| a.why.as_deref()).unwrap_or("of nothing known")
     );
     Err(Error::new(ErrorCode::CommitConflict, text).with("attempts", serde_json::to_value(&attempts).unwrap_or_default()))
+}
+
+/// Files of the built segments, each in its own segment's folder: nothing else is ever deleted on a document's word.
+fn staged_of(built: &[BuiltSegment]) -> Vec<String> {
+    let inside =
+        |segment: &BuiltSegment, path: &str| path.starts_with(&format!("_indices/{}/", segment.uuid)) && !path.contains("..");
+    built.iter().flat_map(|b| b.staged.iter().filter(|path| inside(b, path)).cloned()).collect()
+}
+
+fn names_any(table: &Table, built: &[BuiltSegment]) -> bool {
+    table.manifest().indices.iter().any(|e| built.iter().any(|b| b.uuid == e.uuid))
+}
+
+/// The latest version names our segments although no attempt was seen to succeed: which attempt was it?
+async fn landed_late(
+    latest: &Table,
+    plan: &RefreshPlan,
+    built: &[BuiltSegment],
+    version: u64,
+    verified: Verified,
+    mut attempts: Vec<Attempt>,
+    uuid: uuid::Uuid,
+) -> Result<(RefreshReport, Table)> {
+    let text = uuid.to_string();
+    match latest.transaction(version).await? {
+        Some(transaction) if transaction.uuid.eq_ignore_ascii_case(&text) => {
+            let landed = if latest.version() == version { latest.clone() } else { latest.at(At::Version(version)).await? };
+            if let Some(last) = attempts.iter_mut().rfind(|a| a.version == version) {
+                last.outcome = "committed".to_owned();
+                last.why = Some("the store's answer was lost, the commit was not".to_owned());
+            }
+            Ok((report(plan, built, &landed, verified, attempts, uuid), landed))
+        }
+        _ => {
+            let cause = Error::new(ErrorCode::CommitUnknown, format!("version {} names its segments", latest.version()));
+            Err(unknown(plan, version, &text, &cause))
+        }
+    }
 }
 
 fn check_documents(plan: &RefreshPlan, built: &[BuiltSegment]) -> Result<()> {

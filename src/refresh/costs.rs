@@ -5,7 +5,6 @@ use arrow::datatypes::DataType;
 use super::plan::Estimate;
 use crate::format::fragment::Fragment;
 use crate::format::manifest::Manifest;
-use crate::format::schema::Schema;
 
 /// Bytes of a row address or id.
 const ROW: u64 = 8;
@@ -25,14 +24,13 @@ fn width(data_type: &DataType) -> Option<u64> {
 
 /// Bytes of the indexed column in a fragment: rows times width where values are of one length, never more than its file; an
 /// even share of the file otherwise.
-pub fn column_bytes(fragment: &Fragment, schema: &Schema, field: i32, data_type: &DataType) -> Option<u64> {
+pub fn column_bytes(fragment: &Fragment, field: i32, data_type: &DataType) -> Option<u64> {
     let Some(file) = fragment.files.iter().find(|file| file.fields.contains(&field)) else { return Some(0) };
     match width(data_type) {
         Some(width) => Some(fragment.physical_rows?.saturating_mul(width).min(file.size.unwrap_or(u64::MAX))),
         None => {
-            let leaves =
-                file.fields.iter().filter(|id| schema.by_id(**id).is_some() && schema.children(**id).next().is_none()).count();
-            Some(file.size? / (leaves.max(1) as u64))
+            let fields = file.fields.iter().filter(|id| **id >= 0).count();
+            Some(file.size? / (fields.max(1) as u64))
         }
     }
 }
@@ -46,7 +44,7 @@ pub fn read_bytes(
 ) -> Option<u64> {
     fragments.into_iter().try_fold(0u64, |sum, id| {
         let fragment = manifest.fragment(id)?;
-        sum.checked_add(column_bytes(fragment, &manifest.schema, field, data_type)?)
+        sum.checked_add(column_bytes(fragment, field, data_type)?)
     })
 }
 

@@ -1,5 +1,7 @@
 //! The refresh plan: every decision and its reason, as data.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -180,9 +182,9 @@ impl RefreshPlan {
         self.tasks.is_empty()
     }
 
-    /// The planned key of a fragment, when the plan builds it.
-    pub fn key_of(&self, fragment: u32) -> Option<&FragmentKey> {
+    /// Per fragment that is built or copied, the files it was planned on.
+    pub fn keys(&self) -> BTreeMap<u32, &FragmentKey> {
         let copied = self.tasks.iter().filter_map(|task| task.copy_of.as_ref()).flat_map(|copy| &copy.files);
-        self.runs.iter().flat_map(|run| &run.files).chain(copied).find(|key| key.fragment == fragment)
+        self.runs.iter().flat_map(|run| &run.files).chain(copied).map(|key| (key.fragment, key)).collect()
     }
 }

@@ -66,6 +66,7 @@ pub async fn verify(table: &Table, plan: &RefreshPlan, built: &[BuiltSegment]) -
         method: method_by_name(&plan.index.target.method)?,
         live: file.manifest.live(),
         named,
+        keys: plan.keys(),
         left_out: BTreeMap::new(),
         changes: BTreeMap::new(),
     };
@@ -153,6 +154,8 @@ struct Attempt<'a> {
     method: &'static dyn IndexMethod,
     live: RoaringBitmap,
     named: Vec<&'a IndexMetadata>,
+    /// Per fragment the files it was planned on.
+    keys: BTreeMap<u32, &'a FragmentKey>,
     left_out: BTreeMap<u32, (String, bool)>,
     changes: BTreeMap<u32, Change>,
 }
@@ -223,7 +226,7 @@ impl Attempt<'_> {
         let manifest = &self.table.manifest().manifest;
         let mut claimed = RoaringBitmap::new();
         for id in declared {
-            let planned = self.plan.key_of(id).ok_or_else(|| {
+            let planned = self.keys.get(&id).copied().ok_or_else(|| {
                 Error::invalid(format!(
                     "a built segment covers fragment {id}, which the plan does not build; nothing was committed"
                 ))
@@ -333,7 +336,7 @@ impl Attempt<'_> {
         claims: &BTreeMap<Uuid, RoaringBitmap>,
     ) -> Result<()> {
         let stays = |e: &&IndexMetadata| fates.iter().any(|f| f.uuid == e.uuid && f.fate == Fate::Kept);
-        let kept: Vec<&IndexMetadata> = self.named.iter().copied().filter(|e| stays(&e)).collect();
+        let kept: Vec<&IndexMetadata> = self.named.iter().copied().filter(stays).collect();
         let target = &self.plan.index.target;
         if target.type_url.ends_with("InvertedIndexDetails") {
             check_details(&target.name, &kept, built)?;
