@@ -1,4 +1,5 @@
 //! Batching, commit rules and compaction groups against the recorded cases: pylance's answers and a brute-force search.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod common;
 

@@ -2,6 +2,7 @@
 //!
 //! With `WHETSTONE_REFRESHED` set to a folder, the refreshed copies stay there for `tests/oracle/check_refreshed.py`, which
 //! asks Lance for every recorded query.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod common;
 
