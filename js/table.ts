@@ -185,7 +185,7 @@ export class Table {
   }
 
   /** Plans a refresh of one index: which fragments are not covered, in which runs they will be built, and what becomes of every segment. */
-  planRefresh(index: string, options: PlanRefreshOptions = {}): Promise<RefreshPlan> {
+  async planRefresh(index: string, options: PlanRefreshOptions = {}): Promise<RefreshPlan> {
     const { signal, segments, absorb, maxBytes, params } = options;
     if (segments !== undefined) wholeNumber("segments", segments, 1);
     if (maxBytes !== undefined) wholeNumber("maxBytes", maxBytes, 1);
@@ -207,7 +207,7 @@ export class Table {
     const phase = (name: "commit" | "done"): void => {
       onProgress?.({ phase: name, tasks: plan.tasks.length, state: name === "done" ? "done" : "running", rows: rowsTotal, rows_total: rowsTotal });
     };
-    phase("commit");
+    if (plan.tasks.length > 0) phase("commit");
     const report = await this.#commit(plan, built, signal).catch(async (error: unknown) => {
       const failure = WhetstoneError.from(error);
       if (!NOT_COMMITTED.has(failure.code) || failure.changed === "unknown" || failure.changed === "committed") throw failure;
@@ -223,7 +223,7 @@ export class Table {
   }
 
   /** Commits segments that were built elsewhere for a plan of this table; the handle advances to the version that was committed. */
-  commitSegments(plan: RefreshPlan, built: BuiltSegment[], options: { signal?: AbortSignal } = {}): Promise<RefreshReport> {
+  async commitSegments(plan: RefreshPlan, built: BuiltSegment[], options: { signal?: AbortSignal } = {}): Promise<RefreshReport> {
     return this.#commit(plan, built, options.signal);
   }
 

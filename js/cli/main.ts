@@ -75,7 +75,7 @@ async function run(invocation: Invocation, signal: AbortSignal): Promise<void> {
     case "plan":
       return answer(invocation, await table.planRefresh(second ?? "", { ...planning, signal }), render.plan);
     case "refresh":
-      return refresh(invocation, table, second ?? "", { ...planning, ...(workers === undefined ? {} : { workers }), signal });
+      return await refresh(invocation, table, second ?? "", { ...planning, ...(workers === undefined ? {} : { workers }), signal });
     case "transaction":
       return answer(invocation, await table.transaction(second ?? "", { signal }), (found) => render.transaction(second ?? "", found));
     case null:
