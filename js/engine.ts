@@ -32,14 +32,19 @@ export class Engine {
 
   static async start(module: WebAssembly.Module, generation = 0): Promise<Engine> {
     const glue = await platform().loadGlue(generation);
-    await glue.default({ module_or_path: module });
-    const engine = new Engine(glue);
-    glue.setHost({
-      schedule: (id) => queueMicrotask(() => engine.#poll(id)),
-      settle: (id, ok, value) => engine.#settle(id, ok, value),
-      panicked: (message) => engine.#crashed(message),
-    });
-    return engine;
+    try {
+      await glue.default({ module_or_path: module });
+      const engine = new Engine(glue);
+      glue.setHost({
+        schedule: (id) => queueMicrotask(() => engine.#poll(id)),
+        settle: (id, ok, value) => engine.#settle(id, ok, value),
+        panicked: (message) => engine.#crashed(message),
+      });
+      return engine;
+    } catch (error) {
+      if (error instanceof WebAssembly.RuntimeError) throw crash(String(error));
+      throw error;
+    }
   }
 
   /** The error every call gets once the engine has trapped; `null` while it is well. */
@@ -100,8 +105,7 @@ export class Engine {
   /** Rejects whatever was waiting. The first message stays: it is the panic's own, the trap after it says only "unreachable". */
   #crashed(message: string): WhetstoneError {
     if (this.#crash === null) {
-      this.#crash = new WhetstoneError("ENGINE_CRASHED", `the engine stopped: ${message}. This instance is not used again; open the table anew.`,
-        { reason: message });
+      this.#crash = crash(message);
       for (const pending of this.#pending.values()) {
         pending.done();
         const { code, message: text, detail } = this.#crash;
@@ -116,6 +120,10 @@ export class Engine {
 /** @internal */
 export function aborted(): WhetstoneError {
   return new WhetstoneError("ABORTED", "the signal fired; nothing was committed");
+}
+
+function crash(reason: string): WhetstoneError {
+  return new WhetstoneError("ENGINE_CRASHED", `the engine stopped: ${reason}. This instance is not used again; open the table anew.`, { reason });
 }
 
 /** Errors that Rust throws on purpose are documents; everything else that comes out of a call is a trap. */

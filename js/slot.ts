@@ -1,6 +1,7 @@
 // One worker of a pool, and the task it is on.
 import { aborted } from "./engine.js";
 import { WhetstoneError } from "./errors.js";
+import type { ErrorDocument } from "./errors.js";
 import type { WorkerPort } from "./platform.js";
 import type { BuildOrder, CallbackName, FromWorker, ReplyError, ToWorker } from "./protocol.js";
 import type { StoreCallbacks } from "./stores.js";
@@ -11,6 +12,11 @@ const ABORT_GRACE_MS = 150;
 
 /** @internal The worker is gone, with whatever it was doing. The task itself may be fine: it can be tried once more. */
 export class WorkerLost extends Error {}
+
+/** An engine that trapped takes its worker with it. */
+function failureOf(error: ErrorDocument): Error {
+  return error.code === "ENGINE_CRASHED" ? new WorkerLost(String(error.detail["reason"] ?? error.message)) : WhetstoneError.from(error);
+}
 
 /** @internal */
 export interface BuildCallbacks {
@@ -54,7 +60,7 @@ export class PoolWorker {
       port.onMessage((data) => {
         const message = data as FromWorker;
         if (message.type === "ready") resolve();
-        else if (message.type === "start-failed") this.#fail(WhetstoneError.from(message.error));
+        else if (message.type === "start-failed") this.#fail(failureOf(message.error));
         else this.#receive(message);
       });
       port.onError((message) => this.#fail(new WorkerLost(message)));
@@ -117,10 +123,12 @@ export class PoolWorker {
       case "progress": return running.callbacks.onProgress(message.rows);
       case "request": return running.callbacks.onRequest({ ...message.event, worker: this.number });
       case "built": return running.resolve(message.segment);
-      case "failed":
-        if (message.error.code === "ENGINE_CRASHED") this.#fail(new WorkerLost(message.error.message));
-        else running.reject(WhetstoneError.from(message.error));
+      case "failed": {
+        const failure = failureOf(message.error);
+        if (failure instanceof WorkerLost) this.#fail(failure);
+        else running.reject(failure);
         return;
+      }
       case "ask": void this.#answer(running.callbacks.store, message.call, message.name, message.arguments);
     }
   }
