@@ -204,6 +204,8 @@ fn documents_that_do_not_fit_together_are_refused() {
     let table = shared.open(1);
     let (plan, built) = planned(&table, "k_idx", json!({}));
     assert_eq!(commit(&table, &(plan.clone(), vec![])).unwrap_err().code(), ErrorCode::InvalidArgument);
+    let elsewhere = RefreshPlan { branch: Some("dev".into()), ..plan.clone() };
+    assert_eq!(commit(&table, &(elsewhere, built.clone())).unwrap_err().code(), ErrorCode::InvalidArgument);
     let mut other = built.clone();
     other[0].field_id += 1;
     assert_eq!(commit(&table, &(plan.clone(), other)).unwrap_err().code(), ErrorCode::InvalidArgument);

@@ -88,7 +88,7 @@ fn check_task<'a>(manifest: &'a Manifest, task: &BuildTask) -> Result<(&'static 
         return Err(Error::invalid(text));
     }
     let target = &task.index;
-    if manifest.version != task.v_plan {
+    if manifest.version != task.v_plan || manifest.branch != task.branch {
         let text = format!(
             "the task of index {} reads version {}, the manifest given is of version {}",
             target.name, task.v_plan, manifest.version

@@ -34,7 +34,7 @@ const MOST_SLOTS: u32 = 128;
 pub async fn commit_segments(table: &Table, plan: &RefreshPlan, built: &[BuiltSegment]) -> Result<(RefreshReport, Table)> {
     let env = table.store().env().clone();
     let start = env.now_ms();
-    check_documents(plan, built)?;
+    check_documents(table, plan, built)?;
     let staged = staged_of(built);
     let result = run(table, plan, built).await;
     let (mut report, table) = result.map_err(|error| with_staged(error, &staged))?;
@@ -168,9 +168,15 @@ async fn landed_late(
     }
 }
 
-fn check_documents(plan: &RefreshPlan, built: &[BuiltSegment]) -> Result<()> {
+fn check_documents(table: &Table, plan: &RefreshPlan, built: &[BuiltSegment]) -> Result<()> {
     if plan.format != FORMAT || plan.kind != "refresh" {
         let text = format!("this is not a refresh plan of format {FORMAT} (kind {:?}, format {})", plan.kind, plan.format);
+        return Err(Error::invalid(text));
+    }
+    let branch = &table.manifest().manifest.branch;
+    if *branch != plan.branch {
+        let name = |branch: &Option<String>| branch.clone().unwrap_or_else(|| "main".to_owned());
+        let text = format!("the plan is for branch {}, the table given is branch {}", name(&plan.branch), name(branch));
         return Err(Error::invalid(text));
     }
     if built.is_empty() && !plan.is_empty() {
