@@ -31,12 +31,17 @@ export function useSession(target: string | null, version: number | null, keys: 
   /** What `table` was opened from, so that another version of it is one manifest and not another opening. */
   const opened = useRef<{ target: string; keys: StoreKeys | null; generation: number; handle: number; latest: number } | null>(null);
   const kept = useRef(new Map<number, OpenedTable>());
+  const latest = useRef(0);
+  const onScreen = useRef<string | null>(null);
 
   client.onRequests = setRequests;
 
   const accept = useCallback((next: OpenedTable, from: string) => {
     opened.current = { target: from, keys, generation: client.generation, handle: next.handle, latest: next.latest };
     const cache = kept.current;
+    // Kept versions carry the list of versions of their time: a new version makes it stale.
+    if (latest.current !== next.latest) cache.clear();
+    latest.current = next.latest;
     cache.delete(next.show.version);
     cache.set(next.show.version, next);
     if (cache.size > KEPT_VERSIONS) cache.delete(cache.keys().next().value as number);
@@ -48,6 +53,7 @@ export function useSession(target: string | null, version: number | null, keys: 
   useEffect(() => {
     if (target === null) {
       opened.current = null;
+      onScreen.current = null;
       kept.current.clear();
       setTable(null);
       setFailure(null);
@@ -68,10 +74,14 @@ export function useSession(target: string | null, version: number | null, keys: 
     setLoading(true);
     if (!same) {
       kept.current.clear();
-      setTable(null);
       setFailure(null);
-      setRequests({ count: 0, bytes: 0 });
+      // A reload keeps what is on screen until the new state is there; another table starts from nothing.
+      if (onScreen.current !== target) {
+        setTable(null);
+        setRequests({ count: 0, bytes: 0 });
+      }
     }
+    onScreen.current = target;
     const work = same && wanted !== null
       ? client.call("at", { handle: known.handle, version: wanted }, { signal: abort.signal })
       : client.call("open", { target, version, keys }, { signal: abort.signal });
@@ -104,8 +114,13 @@ export function useSession(target: string | null, version: number | null, keys: 
     return next.handle;
   }, [target, keys]);
 
-  const plan = useCallback(async (index: string, options: { segments: number; absorb: boolean }, signal: AbortSignal) =>
-    client.call("plan", { handle: await handle(signal), index, ...options }, { signal }), [handle]);
+  const plan = useCallback(async (index: string, options: { segments: number; absorb: boolean }, signal: AbortSignal) => {
+    const at = await handle(signal);
+    const made = await client.call("plan", { handle: at, index, ...options }, { signal });
+    // Somebody wrote meanwhile: the screen follows, so that the plan and the map show the same fragments.
+    if (target !== null && made.v_plan !== opened.current?.latest) accept(await client.call("reload", { handle: at }, { signal }), target);
+    return made;
+  }, [handle, accept, target]);
   const run = useCallback(async (work: RefreshPlan, workers: number, signal: AbortSignal, progress: (event: ProgressEvent) => void) =>
     client.call("run", { handle: await handle(signal), plan: work, workers }, { signal, progress }), [handle]);
   const adopt = useCallback((next: OpenedTable) => {

@@ -181,6 +181,19 @@ export function LayoutMap(props: LayoutMapProps): JSX.Element {
     if (!same) show(...clampWindow(axis.total, a * axis.total, b * axis.total, smallest));
   }, [props.window]);
 
+  // What is chosen elsewhere (search, the list, the table) is brought into view.
+  useEffect(() => {
+    const ends = marks.segment ? segmentEnds(layout, marks.segment) : marks.fragments.filter((i) => i >= 0);
+    if (ends.length === 0 || width <= 0) return;
+    const a = axis.starts[Math.min(...ends)]!;
+    const b = axis.starts[Math.max(...ends) + 1]!;
+    const [from, to] = shown.current;
+    if (b > from && a < to) return;
+    const middle = (a + b) / 2;
+    show(...clampWindow(axis.total, middle - (to - from) / 2, middle + (to - from) / 2, smallest));
+    settle();
+  }, [selection, axis, width]);
+
   useEffect(paint);
   useEffect(() => {
     const again = () => painter.current();
@@ -302,6 +315,11 @@ export function LayoutMap(props: LayoutMapProps): JSX.Element {
       <canvas class="map-mini" ref={mini} style={{ height: `${MINIMAP_HEIGHT}px` }} aria-hidden="true" onPointerDown={dragMinimap} onPointerMove={dragMinimap} />
     </div>
   );
+}
+
+function segmentEnds(layout: Layout, { lane, segment }: { lane: number; segment: number }): number[] {
+  const found = layout.lanes[lane]?.segments[segment];
+  return found && found.first >= 0 ? [found.first, found.last] : [];
 }
 
 const LABELS = { rows: "rows", deleted: "deleted", groups: "groups", axis: "fragment" };

@@ -139,8 +139,14 @@ export function drawLane(
         else c.fillRect(column.x, y + height - parts.uncovered, column.width, parts.uncovered);
       }
     }
-    c.fillStyle = theme.hatch;
-    for (const [x, part] of rare) c.fillRect(Math.min(x, view.width - 2), y + height - part, 2, part);
+    for (const [x, part] of rare) {
+      // A rim of ground keeps the mark apart from any segment's colour.
+      const left = Math.min(x, view.width - 3);
+      c.fillStyle = theme.ground;
+      c.fillRect(left - 1, y + height - part - 1, 4, part + 1);
+      c.fillStyle = theme.hatch;
+      c.fillRect(left, y + height - part, 2, part);
+    }
   } else {
     const separators = new Path2D();
     const [shownFrom, shownTo] = visible(axis, view);
@@ -167,8 +173,12 @@ export function drawLane(
           c.setLineDash([]);
         }
         if (box.width > 74) {
-          c.fillStyle = fills.text(segment.colour);
           c.font = `11px ${theme.font}`;
+          if (theme.print) {
+            c.fillStyle = "#fff";
+            c.fillRect(Math.max(box.x, 0) + 5, y + 5, 58, height - 10);
+          }
+          c.fillStyle = fills.text(segment.colour);
           c.textBaseline = "middle";
           c.textAlign = "left";
           c.fillText(shortUuid(segment.uuid), Math.max(box.x, 0) + 8, y + height / 2 + 0.5);

@@ -15,7 +15,7 @@ export function Meters({ table, requests }: { table: OpenedTable | null; request
     ["fragments", show ? count(show.fragments.count) : null, ""],
     ["indexes", show ? count(show.indices.length) : null, ""],
     ["data", show ? bytes(show.fragments.bytes) : null, "Bytes of all data files of this version"],
-    ["read from the store", bytes(requests.bytes), "What this page has read so far, and in how many requests", plural(requests.count, "request")],
+    ["read", bytes(requests.bytes), "What this page has read so far, and in how many requests", plural(requests.count, "request")],
   ];
   return (
     <dl class="meters" aria-busy={table === null}>

@@ -52,7 +52,7 @@ export function PlanView({ plan, layout, stale }: { plan: RefreshPlan; layout: L
         <div><dt>requests</dt><dd>{approx(plan.estimate.requests, count)}</dd></div>
         <div><dt>read</dt><dd>{approx(plan.estimate.read_bytes, bytes)}</dd></div>
         <div><dt>written</dt><dd>{approx(plan.estimate.write_bytes, bytes)}</dd></div>
-        <div><dt>memory per worker</dt><dd>{plan.estimate.memory_bytes === null ? "unknown" : `at most ${bytes(plan.estimate.memory_bytes)}`}</dd></div>
+        <div title="Memory of the heaviest segment's worker"><dt>memory</dt><dd>{plan.estimate.memory_bytes === null ? "unknown" : `at most ${bytes(plan.estimate.memory_bytes)}`}</dd></div>
       </dl>
       <p class="quiet">Planned on version {count(plan.v_plan)}: {name(plan.index.method)} on {name(plan.index.column)}{params.length > 0 ? `, ${params.map(([k, v]) => `${k} ${String(v)}`).join(", ")}` : ""}{paramsFrom(plan.index.params_from)}.</p>
     </div>
