@@ -125,7 +125,7 @@ function document(name: string, version: number): OpenedTable {
       return {
         uuid: id, fragment_ids: ids, effective_fragment_ids: ids?.filter((f) => alive.has(f)) ?? null, retired_fragment_ids: ids?.filter((f) => !alive.has(f) && f < 1000) ?? null,
         dataset_version: s + 1, index_version: 0, created_at: new Date(1.75e12 + s * 8.64e7).toISOString(), size_bytes: size, files: [{ path: "page_data.lance", size }],
-        base_id: null, status: ids === null ? "unknown" : "ok", status_reason: null,
+        base_id: null, covering_fields: [], status: ids === null ? "unknown" : "ok", status_reason: null,
       };
     });
     const covered = new Set(segments.flatMap((s) => s.effective_fragment_ids ?? []));
@@ -149,7 +149,7 @@ function document(name: string, version: number): OpenedTable {
     show: {
       uri: `made-up:${name}`, version, branch: null, rows, data_storage_version: "2.2", has_stable_row_ids: false, reader_feature_flags: 0, writer_feature_flags: 0,
       fragments: { count: n, rows, deleted: table.deleted.slice(0, n).reduce((a, b) => a + b, 0), bytes: table.physical.slice(0, n).reduce((a, b) => a + b * 31, 0) },
-      indices, warnings: [], requests: { count: requests, bytes: read },
+      indices, warnings: [], requests: { count: requests, bytes: read, bytes_written: 0 },
     },
   };
 }
@@ -184,19 +184,19 @@ const handlers: Handlers = {
     const { show, columns } = document(name, LATEST.get(name)!);
     const info = show.indices.find((i) => i.name === index)!;
     const at = new Map([...columns.ids].map((id, i) => [id, i]));
-    const work = info.unindexed_fragments;
+    const work = info.unindexed_fragments ?? [];
     const n = Math.min(segments, work.length);
     const runs = range(0, n).map((i) => {
       const fragments = work.slice(Math.floor((work.length / n) * i), Math.floor((work.length / n) * (i + 1)));
-      return { fragments, rows: fragments.reduce((sum, f) => sum + columns.physical_rows[at.get(f)!]! - columns.deleted_rows[at.get(f)!]!, 0), files: fragments.length };
+      return { fragments, rows: fragments.reduce((sum, f) => sum + columns.physical_rows[at.get(f)!]! - columns.deleted_rows[at.get(f)!]!, 0), files: [] };
     });
-    const target = { name: index, field_id: 1, column: info.field_names[0]!, method: info.type.toUpperCase(), params: { batch_size: 4096 }, row_domain: "address", params_from: "inherited from the segments" };
+    const target = { name: index, field_id: 1, column: info.field_names[0]!, logical_type: "int64", method: info.type.toUpperCase(), type_url: "", index_version: 0, params: { batch_size: 4096 }, row_domain: "address" };
     const plan: RefreshPlan = {
-      format: 1, kind: "refresh", table: show.uri, v_plan: show.version, index: target,
-      sets: { live: [...columns.ids], covered: info.covered_live_fragments, unindexed: work }, runs, heaviest_run_rows: Math.max(0, ...runs.map((r) => r.rows)),
+      format: 1, kind: "refresh", table: show.uri, branch: null, v_plan: show.version, index: { ...target, params_from: { batch_size: "defaults" } }, basis: { max_fragment_id: null, next_row_id: 0 },
+      sets: { live: [...columns.ids], covered: info.covered_live_fragments ?? [], unindexed: work }, runs, heaviest_run_rows: Math.max(0, ...runs.map((r) => r.rows)),
       segments: info.segments.map((s) => ({ uuid: s.uuid, fate: (s.effective_fragment_ids?.length ?? 0) > 0 ? "KEPT" as const : "REMOVED" as const, why: (s.effective_fragment_ids?.length ?? 0) > 0 ? `covers ${s.effective_fragment_ids!.length} live fragments, none of them planned` : "covers no live fragment" })),
       absorbed: [], groups: { before: 14, after: 16 },
-      tasks: runs.map((r) => ({ format: 1, table: show.uri, v_plan: show.version, index: target, fragments: r.fragments, rows: r.rows })),
+      tasks: runs.map((r, task) => ({ format: 1, kind: "build", table: show.uri, branch: null, v_plan: show.version, task, index: target, fragments: r.fragments, rows: r.rows, copy_of: null, max_bytes: null })),
       estimate: { requests: work.length * 3 + n * 3 + 4, read_bytes: work.length * 90_000, write_bytes: work.length * 61_000, memory_bytes: 41_000_000 }, warnings: [],
     };
     return plan;
@@ -230,8 +230,8 @@ const handlers: Handlers = {
     return {
       report: {
         index_name: plan.index.name, fragments_indexed: declared.length - 1, segments_added: plan.runs.length, segments_removed: plan.segments.filter((s) => s.fate === "REMOVED").length,
-        declared, established: declared.slice(1), left_out: [{ fragment: declared[0]!, why: "its column was rewritten while the segment was built" }],
-        version_before: version - 1, version, attempts: [{ version, outcome: "landed", why: null }], transaction: "0f0f0f0f-1111-4222-8333-444455556666", ms: 5230, requests: { count: 312, bytes: 4_100_000 },
+        added: [], removed: [], declared, established: declared.slice(1), left_out: [{ fragment: declared[0]!, why: "its column was rewritten while the segment was built" }],
+        version_before: version - 1, version, attempts: [{ version, outcome: "committed", why: null }], transaction: "0f0f0f0f-1111-4222-8333-444455556666", ms: 5230, requests: { count: 312, bytes: 4_100_000, written: 0 },
       },
       table: document(name, version),
     };

@@ -2,15 +2,15 @@
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { EngineClient, failureOf } from "./engine/client.js";
-import type { ErrorDocument, ProgressEvent, RefreshPlan, RequestCounts } from "./engine/documents.js";
-import type { OpenedTable, RunResult, StoreKeys } from "./engine/protocol.js";
+import type { ErrorDocument, ProgressEvent, RefreshPlan } from "./engine/documents.js";
+import type { Counted, OpenedTable, RunResult, StoreKeys } from "./engine/protocol.js";
 
 export interface Session {
   table: OpenedTable | null;
   /** Something is on its way; the last table stays on screen meanwhile. */
   loading: boolean;
   failure: ErrorDocument | null;
-  requests: RequestCounts;
+  requests: Counted;
   reload: () => void;
   plan: (index: string, options: { segments: number; absorb: boolean }, signal: AbortSignal) => Promise<RefreshPlan>;
   run: (plan: RefreshPlan, workers: number, signal: AbortSignal, progress: (event: ProgressEvent) => void) => Promise<RunResult>;
@@ -26,7 +26,7 @@ export function useSession(target: string | null, version: number | null, keys: 
   const [table, setTable] = useState<OpenedTable | null>(null);
   const [loading, setLoading] = useState(target !== null);
   const [failure, setFailure] = useState<ErrorDocument | null>(null);
-  const [requests, setRequests] = useState<RequestCounts>({ count: 0, bytes: 0 });
+  const [requests, setRequests] = useState<Counted>({ count: 0, bytes: 0 });
   const [attempt, setAttempt] = useState(0);
   /** What `table` was opened from, so that another version of it is one manifest and not another opening. */
   const opened = useRef<{ target: string; keys: StoreKeys | null; generation: number; handle: number; latest: number } | null>(null);

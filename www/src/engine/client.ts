@@ -1,7 +1,7 @@
 // The page's side of the engine: calls become promises, a crash becomes an error, and a silent worker is replaced.
 
-import type { ErrorDocument, ProgressEvent, RequestCounts } from "./documents.js";
-import type { CallName, Calls, FromWorker, ToWorker } from "./protocol.js";
+import type { ErrorDocument, ProgressEvent } from "./documents.js";
+import type { CallName, Calls, Counted, FromWorker, ToWorker } from "./protocol.js";
 import { spawnEngine } from "./spawn.js";
 
 /** A failure as the page shows it. */
@@ -34,7 +34,7 @@ export class EngineClient {
   #next = 1;
   /** Rises whenever a new worker is started: table handles of an older one are gone. */
   generation = 0;
-  onRequests: (counts: RequestCounts) => void = () => undefined;
+  onRequests: (counts: Counted) => void = () => undefined;
 
   /**
    * Calls the engine. An aborted call is rejected at once; only a run is waited for a little, since it says what it left behind.

@@ -1,6 +1,12 @@
 // What the page and its engine worker say to each other. Everything is plain data; functions stay on their side.
 
-import type { ErrorDocument, FragmentColumns, ProgressEvent, RefreshPlan, RefreshReport, RequestCounts, ShowDocument, VersionInfo } from "./documents.js";
+import type { ErrorDocument, FragmentColumns, ProgressEvent, RefreshPlan, RefreshReport, ShowDocument, VersionInfo } from "./documents.js";
+
+/** Requests sent and body bytes read, by all threads since the engine was started. */
+export interface Counted {
+  count: number;
+  bytes: number;
+}
 
 /** Keys for a store that wants them. They live in the memory of this tab and nowhere else. */
 export interface StoreKeys {
@@ -68,4 +74,4 @@ export type FromWorker =
   | { type: "answer"; id: number; value: unknown }
   | { type: "failed"; id: number; error: ErrorDocument }
   | { type: "progress"; id: number; event: ProgressEvent }
-  | { type: "requests"; counts: RequestCounts };
+  | { type: "requests"; counts: Counted };

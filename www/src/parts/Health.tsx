@@ -1,13 +1,12 @@
 // Meters and health lines: the state of the table in one glance.
 
 import type { JSX } from "preact";
-import type { RequestCounts } from "../engine/documents.js";
-import type { OpenedTable } from "../engine/protocol.js";
+import type { Counted, OpenedTable } from "../engine/protocol.js";
 import { bytes, compactCount, count, name, plural } from "../lib/format.js";
 import type { HealthLine } from "../lib/health.js";
 import { Bone, Icon } from "./basics.js";
 
-export function Meters({ table, requests }: { table: OpenedTable | null; requests: RequestCounts }): JSX.Element {
+export function Meters({ table, requests }: { table: OpenedTable | null; requests: Counted }): JSX.Element {
   const show = table?.show;
   const meters: [label: string, value: string | null, title: string, aside?: string][] = [
     ["rows", show ? compactCount(show.rows) : null, show ? `${count(show.rows)} live rows` : ""],

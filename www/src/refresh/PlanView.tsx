@@ -2,7 +2,6 @@
 
 import type { JSX } from "preact";
 import type { RefreshPlan } from "../engine/documents.js";
-import { size } from "../engine/documents.js";
 import { bytes, count, name, plural, ranges, shortUuid } from "../lib/format.js";
 import type { Layout } from "../map/model.js";
 import { Bone, Icon, Swatch } from "../parts/basics.js";
@@ -13,7 +12,7 @@ const SEGMENTS_SHOWN = 40;
 export function PlanView({ plan, layout, stale }: { plan: RefreshPlan; layout: Layout; stale: boolean }): JSX.Element {
   const lane = layout.lanes.find((l) => l.index.name === plan.index.name);
   const slot = (uuid: string) => lane?.segments.find((s) => s.uuid === uuid)?.colour ?? 0;
-  const groups = groupsOf(plan.groups);
+  const { groups } = plan;
   const params = Object.entries(plan.index.params);
   if (plan.tasks.length === 0) {
     return (
@@ -26,7 +25,7 @@ export function PlanView({ plan, layout, stale }: { plan: RefreshPlan; layout: L
   return (
     <div class={`plan-body${stale ? " is-stale" : ""}`}>
       {plan.warnings.map((warning) => <p class="note" key={warning.rule + warning.evidence}><Icon name="info" /> {warning.evidence}</p>)}
-      {plan.absorbed.map((a) => <p class="note" key={a.uuid}><Icon name="info" /> Segment {shortUuid(a.uuid)} {(a as { how?: string }).how === "copy" ? "is written again without its stale rows" : "is built anew as well"}: {a.why}</p>)}
+      {plan.absorbed.map((a) => <p class="note" key={a.uuid}><Icon name="info" /> Segment {shortUuid(a.uuid)} {a.how === "copy" ? "is written again without its stale rows" : "is built anew as well"}: {a.why}</p>)}
       <h3>{plan.runs.length === 1 ? "One new segment" : `${count(plan.runs.length)} new segments`}</h3>
       <table class="runs">
         <thead><tr><th scope="col">fragments</th><th scope="col" class="num">count</th><th scope="col" class="num">rows</th><th scope="col"><span class="sr-only">share of the heaviest</span></th></tr></thead>
@@ -44,7 +43,7 @@ export function PlanView({ plan, layout, stale }: { plan: RefreshPlan; layout: L
       {plan.runs.length > RUNS_SHOWN && <p class="quiet">and {count(plan.runs.length - RUNS_SHOWN)} more</p>}
       <Segments plan={plan} slot={slot} />
       <dl class="costs">
-        {groups && (
+        {groups.before !== null && groups.after !== null && (
           <div title="Fragments that a compaction with default options could merge with a neighbour, before and after this refresh">
             <dt>mergeable fragments</dt><dd>{count(groups.before)} → {count(groups.after)}</dd>
           </div>
@@ -54,7 +53,7 @@ export function PlanView({ plan, layout, stale }: { plan: RefreshPlan; layout: L
         <div><dt>written</dt><dd>{approx(plan.estimate.write_bytes, bytes)}</dd></div>
         <div title="Memory of the heaviest segment's worker"><dt>memory</dt><dd>{plan.estimate.memory_bytes === null ? "unknown" : `at most ${bytes(plan.estimate.memory_bytes)}`}</dd></div>
       </dl>
-      <p class="quiet">Planned on version {count(plan.v_plan)}: {name(plan.index.method)} on {name(plan.index.column)}{params.length > 0 ? `, ${params.map(([k, v]) => `${k} ${String(v)}`).join(", ")}` : ""}{paramsFrom(plan.index.params_from)}.</p>
+      <p class="quiet">Planned on version {count(plan.v_plan)}: {name(plan.index.method)} on {name(plan.index.column)}{params.length > 0 ? `, ${params.map(([key, value]) => parameter(key, value, plan.index.params_from[key])).join(", ")}` : ""}.</p>
     </div>
   );
 }
@@ -63,18 +62,10 @@ function approx(value: number | null, format: (n: number | null) => string): str
   return value === null ? "unknown" : `about ${format(value)}`;
 }
 
-/** Where the parameters come from: the uuid of a segment, `defaults` or `options`. */
-function paramsFrom(from: unknown): string {
-  if (from === "defaults") return " (defaults)";
-  return typeof from === "string" && /^[0-9a-f-]{36}$/i.test(from) ? ` (as segment ${shortUuid(from)})` : "";
-}
-
-function groupsOf(value: unknown): { before: number | null; after: number | null } | null {
-  if (typeof value !== "object" || value === null) return null;
-  const { before, after } = value as { before?: unknown; after?: unknown };
-  const b = size(before);
-  const a = size(after);
-  return b === null && a === null ? null : { before: b, after: a };
+/** A parameter with where it comes from: the uuid of a segment, `defaults` or `options`. */
+function parameter(key: string, value: unknown, from: unknown): string {
+  const source = from === "defaults" ? "the default" : typeof from === "string" && /^[0-9a-f-]{36}$/i.test(from) ? `as segment ${shortUuid(from)}` : "";
+  return `${name(key)} ${name(String(value))}${source ? ` (${source})` : ""}`;
 }
 
 function Segments({ plan, slot }: { plan: RefreshPlan; slot: (uuid: string) => number }): JSX.Element | null {

@@ -2,7 +2,6 @@
 
 import type { JSX } from "preact";
 import type { RefreshPlan, RefreshReport } from "../engine/documents.js";
-import { size } from "../engine/documents.js";
 import { bytes, count, duration, plural, shellWord } from "../lib/format.js";
 import { withoutSecrets } from "../lib/url.js";
 import { Copyable, Icon } from "../parts/basics.js";
@@ -17,15 +16,15 @@ export interface Cost {
 }
 
 export function ReportView({ report, plan, cost, target }: { report: RefreshReport; plan: RefreshPlan; cost: Cost; target: string }): JSX.Element {
-  const live = size(plan.sets.live);
-  const sets: [string, number | null, string][] = [
+  const live = plan.sets.live.length;
+  const sets: [string, number, string][] = [
     ["live", live, "fragments of the table"],
-    ["covered", size(plan.sets.covered), "were covered before"],
-    ["unindexed", size(plan.sets.unindexed), "were the work"],
-    ["declared", size(report.declared), "we built"],
-    ["established", size(report.established), "are covered by it now"],
+    ["covered", plan.sets.covered.length, "were covered before"],
+    ["unindexed", plan.sets.unindexed.length, "were the work"],
+    ["declared", report.declared.length, "we built"],
+    ["established", report.established.length, "are covered by it now"],
   ];
-  const most = Math.max(1, ...sets.map(([, n]) => n ?? 0));
+  const most = Math.max(1, ...sets.map(([, n]) => n));
   const committed = report.version !== report.version_before;
   const command = `whetstone refresh ${shellWord(withoutSecrets(target))} ${shellWord(report.index_name)} --num-segments ${Math.max(1, plan.runs.length)}`;
   const lost = report.attempts.filter((a) => a.outcome === "lost");
@@ -34,14 +33,14 @@ export function ReportView({ report, plan, cost, target }: { report: RefreshRepo
       <p class="report-head">
         <Icon name="check" />
         {committed
-          ? <span><b>{plural(report.fragments_indexed, "fragment")}</b> indexed in {plural(size(report.segments_added) ?? plan.runs.length, "new segment")}. Version {count(report.version_before)} → <b>{count(report.version)}</b>.</span>
+          ? <span><b>{plural(report.fragments_indexed, "fragment")}</b> indexed in {plural(report.segments_added, "new segment")}. Version {count(report.version_before)} → <b>{count(report.version)}</b>.</span>
           : <span>There was nothing to do. No version was written.</span>}
       </p>
       <dl class="sets">
         {sets.map(([name, n, meaning]) => (
           <div key={name}>
             <dt>{name}</dt>
-            <dd><b>{count(n)}</b><span class="bar"><span style={{ width: `${((n ?? 0) / most) * 100}%` }} /></span><small>{meaning}</small></dd>
+            <dd><b>{count(n)}</b><span class="bar"><span style={{ width: `${(n / most) * 100}%` }} /></span><small>{meaning}</small></dd>
           </div>
         ))}
       </dl>
@@ -56,7 +55,7 @@ export function ReportView({ report, plan, cost, target }: { report: RefreshRepo
       )}
       {lost.length > 0 && <p class="note"><Icon name="info" /> {plural(lost.length, "attempt")} met another writer and {lost.length === 1 ? "was" : "were"} repeated on the newer version.</p>}
       <dl class="costs">
-        <div><dt>segments removed</dt><dd>{count(size(report.segments_removed))}</dd></div>
+        <div><dt>segments removed</dt><dd>{count(report.segments_removed)}</dd></div>
         <div><dt>time</dt><dd>{duration(cost.ms)}</dd></div>
         <div><dt>requests</dt><dd>{count(cost.requests)}</dd></div>
         <div><dt>read</dt><dd>{bytes(cost.bytes)}</dd></div>

@@ -39,7 +39,7 @@ export function RunView({ progress, plan, layout, ghosts, cancelling }: { progre
             <li key={worker}>
               <div class="run-line">
                 <b>worker {worker + 1}</b>
-                <span class="run-task">segment {task.task + 1}: fragments {ranges(plan.tasks[task.task]?.fragments ?? [], 2)}</span>
+                <span class="run-task">{plan.tasks[task.task]?.copy_of ? "copy" : "segment"} {task.task + 1}: fragments {ranges(plan.tasks[task.task]?.fragments ?? [], 2)}</span>
                 <span class="run-state">{STATES[task.state]}{done > 0 && task.state !== "done" ? `, ${done} done` : ""}</span>
               </div>
               <progress value={task.total > 0 ? task.rows / task.total : task.state === "done" ? 1 : 0} max={1} aria-label={`Worker ${worker + 1}`} />
