@@ -37,5 +37,14 @@ export async function pageOn(t, folder) {
     return { page, problems };
   };
   const shot = (page, name) => page.screenshot({ path: path.join(ARTIFACTS, `${name}.png`) });
-  return { server, open, shot, table: (name) => `${server.tables}${name}.lance` };
+  /** Makes answers for matching paths late. */
+  const delay = (pattern, ms) => {
+    const [listener] = server.server.listeners("request");
+    server.server.removeAllListeners("request");
+    server.server.on("request", (request, response) => {
+      if (pattern.test(request.url)) setTimeout(() => listener(request, response), ms);
+      else listener(request, response);
+    });
+  };
+  return { server, open, shot, delay, table: (name) => `${server.tables}${name}.lance` };
 }

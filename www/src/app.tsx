@@ -32,7 +32,7 @@ export function App(): JSX.Element {
   const [opening, setOpening] = useState(false);
   const [ghosts, setGhosts] = useState<GhostRun[]>(NO_GHOSTS);
   const theme = useTheme();
-  const samples = useSamples();
+  const samples = useSamples(opening || state.url === null);
   const session = useSession(state.url, state.version, keys);
   const { table } = session;
   const search = useRef<HTMLInputElement>(null);

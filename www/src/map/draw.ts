@@ -300,7 +300,7 @@ function drawAxis(c: CanvasRenderingContext2D, { axis, view }: Scene, box: LaneB
   c.textBaseline = "top";
   c.fillStyle = theme.muted;
   c.strokeStyle = theme.line;
-  const ticks = Math.max(1, Math.floor(view.width / 88));
+  const ticks = Math.max(1, Math.floor(view.width / 56));
   const step = niceStep((to - from) / ticks);
   let free = -Infinity;
   for (let i = Math.ceil(from / step) * step; i < to; i += step) {

@@ -15,10 +15,11 @@ export function sampleUrl(name: string): string {
   return new URL(`tables/samples/${encodeURIComponent(name.replace(/\.lance$/, ""))}.lance/`, document.baseURI.replace(/[?#].*$/, "")).toString();
 }
 
-/** The samples that `whetstone serve` offers beside the page; none where the page lies on a plain host. */
-export function useSamples(): Sample[] | null {
+/** The samples that `whetstone serve` offers beside the page; none where the page lies on a plain host. Asked for once, when `wanted`. */
+export function useSamples(wanted: boolean): Sample[] | null {
   const [samples, setSamples] = useState<Sample[] | null>(null);
   useEffect(() => {
+    if (!wanted || samples !== null) return;
     let here = true;
     const isSample = (s: unknown): s is Sample => typeof s === "object" && s !== null && typeof (s as Sample).name === "string";
     fetch("tables/samples/index.json", { headers: { Accept: "application/json" } })
@@ -32,7 +33,7 @@ export function useSamples(): Sample[] | null {
     return () => {
       here = false;
     };
-  }, []);
+  }, [wanted]);
   return samples;
 }
 
