@@ -41,7 +41,10 @@ export class WhetstoneError extends Error {
   /** The inverse of {@link WhetstoneError.toJSON}; anything else becomes `INTERNAL`. */
   static from(value: unknown): WhetstoneError {
     if (value instanceof WhetstoneError) return value;
-    if (isErrorDocument(value)) return new WhetstoneError(value.code, value.message, value.detail ?? {}, value.changed ?? "nothing");
+    // Errors of the platform have codes too, of another kind: they are not documents.
+    if (!(value instanceof Error) && isErrorDocument(value)) {
+      return new WhetstoneError(value.code, value.message, value.detail ?? {}, value.changed ?? "nothing");
+    }
     if (value instanceof Error) return new WhetstoneError("INTERNAL", `${value.name}: ${value.message}`, {}, "nothing", { cause: value });
     return new WhetstoneError("INTERNAL", String(value));
   }

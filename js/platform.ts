@@ -60,8 +60,14 @@ export async function compile(source: WasmSource): Promise<WebAssembly.Module> {
   if (source instanceof WebAssembly.Module) return source;
   if (typeof source === "string" || source instanceof URL) {
     const { readFile } = platform();
-    if (readFile !== undefined && !/^(https?|data|blob):/.test(String(source))) return WebAssembly.compile(await readFile(source));
-    return compile(await fetch(source));
+    try {
+      if (readFile !== undefined && !/^(https?|data|blob):/.test(String(source))) return await WebAssembly.compile(await readFile(source));
+      return await compile(await fetch(source));
+    } catch (error) {
+      if (error instanceof WhetstoneError) throw error;
+      const name = String(source).split("/").pop();
+      throw new WhetstoneError("INTERNAL", `the engine (${name}) could not be loaded: say where it is with init({ wasm })`, {}, "nothing", { cause: error });
+    }
   }
   if (source instanceof Response) {
     if (!source.ok) throw new WhetstoneError("STORE_UNREACHABLE", `the engine could not be loaded from ${source.url}: status ${source.status}`);

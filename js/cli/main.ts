@@ -61,6 +61,8 @@ async function run(invocation: Invocation, signal: AbortSignal): Promise<void> {
   const [target = "", second] = invocation.arguments;
   const planning = planOptions(invocation);
   const workers = invocation.number("workers", 1);
+  const file = invocation.text("plan");
+  const given = file === undefined ? undefined : await readPlan(file, second ?? "");
   using table = await open(target, { ...openOptions(invocation), signal });
   switch (invocation.command) {
     case "show":
@@ -75,7 +77,7 @@ async function run(invocation: Invocation, signal: AbortSignal): Promise<void> {
     case "plan":
       return answer(invocation, await table.planRefresh(second ?? "", { ...planning, signal }), render.plan);
     case "refresh":
-      return await refresh(invocation, table, second ?? "", { ...planning, ...(workers === undefined ? {} : { workers }), signal });
+      return await refresh(invocation, table, second ?? "", given, { ...planning, ...(workers === undefined ? {} : { workers }), signal });
     case "transaction":
       return answer(invocation, await table.transaction(second ?? "", { signal }), (found) => render.transaction(second ?? "", found));
     case null:
@@ -86,16 +88,16 @@ function heading(table: Table): { uri: string; version: number; branch: string |
   return { uri: table.uri, version: table.version, branch: table.branch };
 }
 
-async function refresh(invocation: Invocation, table: Table, index: string, options: PlanRefreshOptions & { workers?: number; signal: AbortSignal }): Promise<void> {
-  const file = invocation.text("plan");
-  const plan = file === undefined ? await table.planRefresh(index, options) : await readPlan(file, index);
+async function refresh(
+  invocation: Invocation, table: Table, index: string, given: RefreshPlan | undefined,
+  options: PlanRefreshOptions & { workers?: number; signal: AbortSignal },
+): Promise<void> {
+  const plan = given ?? await table.planRefresh(index, options);
   if (invocation.flag("dry-run")) return answer(invocation, plan, render.plan);
   const shown = progress(process.stderr, invocation.flag("quiet"));
-  try {
-    answer(invocation, await table.run(plan, { ...options, onProgress: (event) => shown.event(event) }), render.report);
-  } finally {
-    shown.end();
-  }
+  // The bar is gone before anything is printed where it was.
+  const report = await table.run(plan, { ...options, onProgress: (event) => shown.event(event) }).finally(() => shown.end());
+  answer(invocation, report, render.report);
 }
 
 async function readPlan(file: string, index: string): Promise<RefreshPlan> {

@@ -151,8 +151,9 @@ test("a worker that does not answer an abort is ended, and what it staged is rem
   job.catch(() => undefined);
   for (let i = 0; i < 500 && !existsSync(path.join(folder, "_indices", UUID)); i += 1) await new Promise((resolve) => setTimeout(resolve, 10));
   await new Promise((resolve) => setTimeout(resolve, 50));
-  workers[0].ref(); // its end is waited for below, when nothing else keeps this process
-  const exited = new Promise((resolve) => workers[0].on("exit", resolve));
+  // The pool lets go of a worker it ends; the timer keeps this process until the end has come.
+  const alive = setInterval(() => undefined, 1000);
+  const exited = new Promise((resolve) => workers[0].on("exit", resolve)).finally(() => clearInterval(alive));
   const at = performance.now();
   abort.abort();
   await assert.rejects(job, (error) => error.code === "ABORTED" && error.changed === "nothing");
@@ -175,6 +176,38 @@ test("a signal that fired before does nothing at all", async (t) => {
   await assert.rejects(table.commitSegments(plan, [], { signal: AbortSignal.abort() }), { code: "ABORTED" });
   assert.deepEqual(calls, before);
 });
+
+for (const [what, ms, outcome] of [["a quick commit is reported", 40, "committed"], ["a slow one is not known", 1500, "COMMIT_UNKNOWN"]]) {
+  test(`a signal in the middle of a commit: ${what}`, async (t) => {
+    const { callbacks } = memoryStore(objectsOf(copyTable(t, "fragments_200")));
+    const abort = new AbortController();
+    let at = 0;
+    const store = hostStore({
+      ...callbacks,
+      put: async (name, chunks, options) => {
+        if (name.startsWith("_versions/")) {
+          at = performance.now();
+          abort.abort();
+          await new Promise((resolve) => setTimeout(resolve, ms));
+        }
+        return callbacks.put(name, chunks, options);
+      },
+    });
+    const table = await open(store);
+    const job = table.refresh(INDEX, { signal: abort.signal });
+    const { code, changed, detail } = await job.then(() => ({ code: "committed" }), (error) => error);
+    assert.equal(code, outcome);
+    if (outcome === "committed") return assert.equal(table.version, said.version + 1);
+    assert.ok(performance.now() - at < 200 + slack());
+    assert.equal(changed, "unknown");
+    // The error says what to look for, and here the commit did land after all.
+    await new Promise((resolve) => setTimeout(resolve, ms + 100));
+    const later = await open(memoryStoreOf(callbacks));
+    assert.deepEqual((await later.segments(INDEX)).map((segment) => segment.uuid).filter((uuid) => detail.segments.includes(uuid)), detail.segments);
+  });
+}
+
+const memoryStoreOf = (callbacks) => hostStore(callbacks);
 
 test("a worker that is lost once: the task is tried again, under a new uuid", async (t) => {
   const folder = copyTable(t, "fragments_200");

@@ -1,0 +1,168 @@
+// The command: one JSON document, exit status, text for people, serve.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import test from "node:test";
+import { command, copyTable, expected, fixtures, PACKAGE, scratch } from "./support.mjs";
+
+const TABLES = path.join(fixtures(), "tables");
+const table = (name) => path.join(TABLES, `${name}.lance`);
+
+async function json(args, options) {
+  const { status, stdout, stderr } = await command([...args, "--json"], options);
+  const document = JSON.parse(stdout); // exactly one document: anything before or after it would not parse
+  return { status, document, stderr };
+}
+
+test("show, fragments, segments: one document on stdout and nothing else", async () => {
+  const said = expected("fragments_200");
+  const show = await json(["show", table("fragments_200")]);
+  assert.equal(show.status, 0);
+  assert.equal(show.stderr, "");
+  assert.equal(show.document.version, said.version);
+  assert.equal(show.document.requests.count, 2);
+  const fragments = await json(["fragments", table("fragments_200")]);
+  assert.deepEqual(fragments.document.fragments.map((f) => f.id), said.fragments.map((f) => f.id));
+  const all = await json(["segments", table("fragments_200")]);
+  assert.deepEqual(all.document.indices.map((i) => i.name).sort(), said.indices.map((i) => i.name).sort());
+  const one = await json(["segments", table("fragments_200"), "K_Idx"]);
+  assert.deepEqual(one.document.indices.map((i) => i.name), ["k_idx"]);
+});
+
+test("plan, refresh from a plan, transaction", async (t) => {
+  const folder = copyTable(t, "fragments_200");
+  const plan = await json(["plan", folder, "k_idx", "--segments", "3"]);
+  assert.equal(plan.document.runs.length, 3);
+  const dry = await json(["refresh", folder, "k_idx", "--num-segments", "3", "--dry-run"]);
+  assert.deepEqual(dry.document.runs, plan.document.runs);
+  const refresh = await json(["refresh", folder, "k_idx", "--plan", "-", "--workers", "2"], { input: JSON.stringify(plan.document) });
+  assert.equal(refresh.status, 0);
+  assert.deepEqual(refresh.document.established, plan.document.sets.unindexed);
+  assert.match(refresh.stderr, /segment 3 of 3: done/, "progress in lines where there is no terminal");
+  const transaction = await json(["transaction", folder, refresh.document.transaction]);
+  assert.equal(transaction.document.version, refresh.document.version);
+  const again = await command(["refresh", folder, "k_idx"]);
+  assert.equal(again.status, 0);
+  assert.match(again.stdout, /nothing to do, still version/);
+  const earlier = await json(["show", folder, "--at", String(refresh.document.version_before)]);
+  assert.equal(earlier.document.version, refresh.document.version_before);
+  const quiet = await command(["refresh", copyTable(t, "fragments_200"), "k_idx", "--quiet"]);
+  assert.equal(quiet.stderr, "");
+});
+
+test("text for people is a table", async () => {
+  const show = await command(["show", table("fragments_200")]);
+  assert.match(show.stdout, /^INDEX +TYPE +COLUMN +COVERED +UNINDEXED +SEGMENTS +SIZE$/m);
+  assert.match(show.stdout, /^k_idx +BTree +k +\d\d\.\d\d % +100 fragments +2 +[\d.]+ kB$/m);
+  const plan = await command(["plan", table("fragments_200"), "k_idx", "--num-segments", "2"]);
+  assert.match(plan.stdout, /^ +1 +\d+ +100–\d+$/m);
+  assert.match(plan.stdout, /KEPT +\S/);
+  assert.equal((await command(["segments", table("segments_interleaved")])).status, 0);
+  assert.match((await command(["fragments", table("deletions_small")])).stdout, /^FRAGMENT +ROWS +DELETED/m);
+});
+
+test("exit 1: failed, nothing committed", async () => {
+  const missing = await json(["show", path.join(TABLES, "nothing-here")]);
+  assert.equal(missing.status, 1);
+  assert.equal(missing.document.error.code, "TABLE_NOT_FOUND");
+  assert.equal(missing.document.error.changed, "nothing");
+  assert.equal((await json(["plan", table("fragments_200"), "nope"])).document.error.code, "INDEX_NOT_FOUND");
+  const text = await command(["plan", table("fragments_200"), "v_idx"]);
+  assert.equal(text.status, 1);
+  assert.equal(text.stdout, "");
+  assert.match(text.stderr, /BITMAP.*\[UNSUPPORTED_METHOD\]\n$/);
+  assert.doesNotMatch(text.stderr, /\n\s+at /, "no bare stack");
+});
+
+test("exit 2: wrong usage", async () => {
+  const wrong = [
+    ["plan", "x"], ["plan", "x", "i", "--num-segments", "0"], ["plan", "x", "i", "--num-segments", "many"], ["plan", "x", "i", "--segments", "1", "--num-segments", "2"],
+    ["plan", "x", "i", "--at", "0x1"], ["plan", "x", "i", "--bogus"], ["plan", "x", "i", "--param", "nokey"], ["show", "x", "--at", "1", "--tag", "t"],
+    ["show"], ["show", "a", "b"], ["nonsense"], ["--json"], ["refresh", "x", "i", "--plan", "/no/such/file"], ["serve", "/no/such/folder"], ["serve", ".", "--port", "70000"],
+    ["show", "x", "--store", "ftp"], ["plan", "x", "i", "--workers", "2"], ["show", "x", "--at", "99999999999999999999"],
+  ];
+  for (const args of wrong) {
+    const { status, stdout, stderr } = await command(args);
+    assert.equal(status, 2, args.join(" "));
+    if (!args.includes("--json")) assert.equal(stdout, "");
+    assert.ok(args.includes("--json") || stderr.startsWith("whetstone: "), args.join(" "));
+  }
+  assert.equal((await json(["plan", "x", "i", "--num-segments", "0"])).document.error.code, "INVALID_ARGUMENT");
+});
+
+test("exit 3: the outcome is not known, and the message says how to find out", async (t) => {
+  const { createServer, request } = await import("node:http");
+  const folder = scratch(t);
+  copyTable(t, "fragments_200", folder, "t");
+  const { serve } = await import("whetstone/serve");
+  const behind = await serve({ root: folder, writable: true });
+  t.after(() => behind.close());
+  // A proxy that forwards everything until the manifest is written; then the network is gone.
+  let gone = false;
+  const proxy = createServer((req, res) => {
+    if (req.method === "PUT" && /\/_versions\//.test(req.url)) gone = true;
+    if (gone) return req.socket.destroy();
+    const forward = request(behind.url + req.url.slice(1), { method: req.method, headers: { ...req.headers, host: new URL(behind.url).host } }, (answer) => {
+      res.writeHead(answer.statusCode, answer.headers);
+      answer.pipe(res);
+    });
+    req.pipe(forward);
+  });
+  await new Promise((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+  t.after(() => { proxy.closeAllConnections(); proxy.close(); });
+  const { status, document } = await json(["refresh", `http://127.0.0.1:${proxy.address().port}/tables/t.lance`, "k_idx"]);
+  assert.equal(document.error?.code, "COMMIT_UNKNOWN");
+  assert.equal(document.error.changed, "unknown");
+  assert.equal(status, 3);
+  const segments = readdirSync(path.join(folder, "t.lance/_indices"));
+  assert.ok(segments.length > 3, "nothing is deleted while the outcome is unknown");
+});
+
+test("help lists every command and every option of each", async () => {
+  const help = await command(["help"]);
+  assert.equal(help.status, 0);
+  for (const name of ["show", "fragments", "segments", "plan", "refresh", "transaction", "serve"]) {
+    assert.match(help.stdout, new RegExp(`^  ${name} `, "m"));
+    assert.match((await command([name, "--help"])).stdout, new RegExp(`^whetstone ${name} `));
+  }
+});
+
+test("serve prints its address, serves, and ends on a signal", async (t) => {
+  const folder = scratch(t);
+  copyTable(t, "one_row", folder, "t");
+  const child = spawn(process.execPath, [path.join(PACKAGE, "bin/whetstone.js"), "serve", folder, "--port", "0", "--json", "--writable"], { stdio: ["ignore", "pipe", "inherit"] });
+  t.after(() => child.kill("SIGKILL"));
+  let text = "";
+  const address = await new Promise((resolve, reject) => {
+    child.on("exit", () => reject(new Error(text)));
+    child.stdout.on("data", (chunk) => {
+      text += chunk;
+      try {
+        resolve(JSON.parse(text));
+      } catch { /* more to come */ }
+    });
+  });
+  assert.match(address.tables, /^http:\/\/127\.0\.0\.1:\d+\/tables\/$/);
+  const show = await json(["show", `${address.tables}t.lance`]);
+  assert.equal(show.document.version, expected("one_row").version);
+  const ended = new Promise((resolve) => child.on("exit", (status) => resolve(status)));
+  child.kill("SIGTERM");
+  assert.equal(await ended, 0);
+});
+
+test("a plan for another index, or no plan at all, is refused", async (t) => {
+  const folder = copyTable(t, "fragments_200");
+  const file = path.join(scratch(t), "plan.json");
+  writeFileSync(file, "{}");
+  assert.equal((await command(["refresh", folder, "k_idx", "--plan", file])).status, 2);
+  writeFileSync(file, JSON.stringify((await json(["plan", folder, "k_idx"])).document));
+  assert.equal((await command(["refresh", folder, "v_idx", "--plan", file])).status, 2);
+  const plan = JSON.parse(readFileSync(file, "utf8"));
+  plan.format = 99;
+  writeFileSync(file, JSON.stringify(plan));
+  const refused = await json(["refresh", folder, "k_idx", "--plan", file]);
+  assert.equal(refused.status, 1);
+  assert.equal(refused.document.error.changed, "nothing");
+  rmSync(file);
+});
