@@ -4,7 +4,7 @@ import type { Engine } from "./engine.js";
 import { WhetstoneError } from "./errors.js";
 import { callbacksOf, Store } from "./stores.js";
 import type { StoreCallbacks, StoreDescriptor } from "./stores.js";
-import type { BuildTask, BuiltSegment, RequestEvent } from "./types.js";
+import type { BuildTask, BuiltSegment, RequestCounts, RequestEvent } from "./types.js";
 
 /** Options of {@link buildSegment}. */
 export interface BuildOptions {
@@ -32,6 +32,24 @@ export function buildOn(engine: Engine, build: RawBuild): Promise<BuiltSegment> 
   const spec = { descriptor: build.descriptor, callbacks: build.callbacks, onRequest: build.onRequest as ((event: unknown) => void) | undefined };
   const hooks = { onUuid: build.onUuid, onProgress: build.onProgress };
   return engine.call<BuiltSegment>((glue) => glue.buildSegment(spec, build.task, build.manifest, hooks), build.signal, "staged");
+}
+
+/** @internal A segment, and what building it asked of the store. */
+export interface CountedBuild {
+  segment: BuiltSegment;
+  requests: RequestCounts;
+}
+
+/** @internal {@link buildOn}, counting requests. */
+export async function countedBuildOn(engine: Engine, build: RawBuild): Promise<CountedBuild> {
+  const requests: RequestCounts = { count: 0, bytes: 0, bytes_written: 0 };
+  const onRequest = (event: RequestEvent): void => {
+    requests.count += 1;
+    requests.bytes += event.bytes;
+    requests.bytes_written += event.bytes_written;
+    build.onRequest?.(event);
+  };
+  return { segment: await buildOn(engine, { ...build, onRequest }), requests };
 }
 
 /** @internal What became of the objects of abandoned segments. */

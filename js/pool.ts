@@ -1,5 +1,6 @@
 /** A pool of workers that build segments. */
-import { buildOn, discard, withStaged } from "./build.js";
+import { countedBuildOn, discard, withStaged } from "./build.js";
+import type { CountedBuild } from "./build.js";
 import { aborted, currentEngine, engineModule, workerSource } from "./engine.js";
 import { invalid, WhetstoneError } from "./errors.js";
 import { compile, platform } from "./platform.js";
@@ -9,7 +10,7 @@ import { PoolWorker, WorkerLost } from "./slot.js";
 import type { BuildCallbacks } from "./slot.js";
 import { callbacksOf } from "./stores.js";
 import type { StoreCallbacks, StoreDescriptor } from "./stores.js";
-import type { BuildTask, BuiltSegment, ProgressEvent, RequestEvent } from "./types.js";
+import type { BuildTask, ProgressEvent, RequestEvent } from "./types.js";
 
 /** Of the 200 ms in which an abort is answered: what could not be removed by then is listed instead. */
 const ABORT_ANSWER_MS = 185;
@@ -87,7 +88,7 @@ export class WorkerPool {
   }
 
   /** @internal Builds every task, or nothing: when one fails the others are stopped and what was uploaded is removed. */
-  async run(job: PoolJob): Promise<BuiltSegment[]> {
+  async run(job: PoolJob): Promise<CountedBuild[]> {
     if (this.#closed) throw invalid("the pool is closed");
     if (job.signal?.aborted) throw aborted();
     const state: JobState = { ...job, local: callbacksOf(job.descriptor, job.callbacks), uuids: new Set(), stop: new AbortController() };
@@ -103,8 +104,8 @@ export class WorkerPool {
       return null;
     }));
     try {
-      const built = (await Promise.all(tasks)).filter((segment) => segment !== null);
-      const wanted = new Set(failure === undefined ? built.map((segment) => segment.uuid) : []);
+      const built = (await Promise.all(tasks)).filter((one) => one !== null);
+      const wanted = new Set(failure === undefined ? built.map((one) => one.segment.uuid) : []);
       const abandoned = [...state.uuids].filter((uuid) => !wanted.has(uuid));
       const byCaller = job.signal?.aborted === true || this.#closed;
       const ms = byCaller ? Math.max(ABORT_ANSWER_MS - (performance.now() - stoppedAt), 1) : CLEAN_UP_MS;
@@ -117,7 +118,7 @@ export class WorkerPool {
     }
   }
 
-  async #task(job: JobState, index: number): Promise<BuiltSegment> {
+  async #task(job: JobState, index: number): Promise<CountedBuild> {
     const task = job.tasks[index];
     if (task === undefined) throw new WhetstoneError("INTERNAL", "no such task");
     const report = (state: ProgressEvent["state"], rows: number, worker?: number): void => {
@@ -138,12 +139,12 @@ export class WorkerPool {
           onProgress: (rows) => report("running", rows, number),
           onRequest: (event) => job.onRequest?.(event),
         };
-        const segment = await (worker === null ? this.#here(job, task, callbacks) : worker.build({
+        const built = await (worker === null ? this.#here(job, task, callbacks) : worker.build({
           task, descriptor: job.descriptor, callbacks: Object.keys(job.callbacks ?? {}) as CallbackName[], manifest: job.manifest,
           reportRequests: job.onRequest !== undefined,
         }, callbacks, job.stop.signal));
         report("done", task.rows, number);
-        return segment;
+        return built;
       } catch (error) {
         const crashed = error instanceof WorkerLost || (error instanceof WhetstoneError && error.code === "ENGINE_CRASHED");
         if (!crashed) {
@@ -161,8 +162,8 @@ export class WorkerPool {
   }
 
   /** Without workers (an edge function) tasks run on this thread, one after the other. */
-  async #here(job: JobState, task: BuildTask, callbacks: BuildCallbacks): Promise<BuiltSegment> {
-    return buildOn(await currentEngine(), {
+  async #here(job: JobState, task: BuildTask, callbacks: BuildCallbacks): Promise<CountedBuild> {
+    return countedBuildOn(await currentEngine(), {
       task, descriptor: job.descriptor, callbacks: job.local, manifest: job.manifest, signal: job.stop.signal,
       onUuid: callbacks.onUuid, onProgress: callbacks.onProgress,
       onRequest: job.onRequest === undefined ? undefined : callbacks.onRequest,

@@ -1,11 +1,12 @@
 // One worker of a pool, and the task it is on.
+import type { CountedBuild } from "./build.js";
 import { aborted } from "./engine.js";
 import { WhetstoneError } from "./errors.js";
 import type { ErrorDocument } from "./errors.js";
 import type { WorkerPort } from "./platform.js";
 import type { BuildOrder, CallbackName, FromWorker, ReplyError, ToWorker } from "./protocol.js";
 import type { StoreCallbacks } from "./stores.js";
-import type { BuiltSegment, RequestEvent } from "./types.js";
+import type { RequestEvent } from "./types.js";
 
 /** Time a worker has to answer an abort before it is ended. The whole answer to the caller takes at most 200 ms. */
 const ABORT_GRACE_MS = 150;
@@ -30,7 +31,7 @@ export interface BuildCallbacks {
 interface Running {
   id: number;
   callbacks: BuildCallbacks;
-  resolve(segment: BuiltSegment): void;
+  resolve(built: CountedBuild): void;
   reject(error: Error): void;
 }
 
@@ -79,13 +80,13 @@ export class PoolWorker {
   }
 
   /** Runs one task. Rejects with `WorkerLost` when the worker is lost on the way, and within 150 ms of the signal. */
-  async build(order: BuildOrder, callbacks: BuildCallbacks, signal: AbortSignal): Promise<BuiltSegment> {
+  async build(order: BuildOrder, callbacks: BuildCallbacks, signal: AbortSignal): Promise<CountedBuild> {
     if (signal.aborted) throw aborted();
     this.#port.hold(true);
     let onAbort = (): void => undefined;
     let timer: ReturnType<typeof setTimeout> | undefined;
     try {
-      return await new Promise<BuiltSegment>((resolve, reject) => {
+      return await new Promise<CountedBuild>((resolve, reject) => {
         const id = this.#next++;
         const running: Running = { id, callbacks, resolve, reject };
         let posted = false;
@@ -122,7 +123,7 @@ export class PoolWorker {
       case "uuid": return running.callbacks.onUuid(message.uuid);
       case "progress": return running.callbacks.onProgress(message.rows);
       case "request": return running.callbacks.onRequest({ ...message.event, worker: this.number });
-      case "built": return running.resolve(message.segment);
+      case "built": return running.resolve({ segment: message.segment, requests: message.requests });
       case "failed": {
         const failure = failureOf(message.error);
         if (failure instanceof WorkerLost) this.#fail(failure);

@@ -1,5 +1,6 @@
 /** An open table: one version of it, what can be asked of it, and the jobs that run on it. */
 import { discard, withStaged } from "./build.js";
+import type { CountedBuild } from "./build.js";
 import { aborted, currentEngine } from "./engine.js";
 import type { Engine } from "./engine.js";
 import { invalid, WhetstoneError } from "./errors.js";
@@ -203,7 +204,8 @@ export class Table {
     const { signal, onProgress } = options;
     if (signal?.aborted) throw aborted();
     const rowsTotal = plan.tasks.reduce((sum, task) => sum + task.rows, 0);
-    const built = plan.tasks.length === 0 ? [] : await this.#build(plan, options);
+    const counted = plan.tasks.length === 0 ? [] : await this.#build(plan, options);
+    const built = counted.map((one) => one.segment);
     const phase = (name: "commit" | "done"): void => {
       onProgress?.({ phase: name, tasks: plan.tasks.length, state: name === "done" ? "done" : "running", rows: rowsTotal, rows_total: rowsTotal });
     };
@@ -213,6 +215,11 @@ export class Table {
       if (!NOT_COMMITTED.has(failure.code) || failure.changed === "unknown" || failure.changed === "committed") throw failure;
       throw withStaged(failure, await discard(this.#store.descriptor, this.#store.callbacks, plan.branch, built.map((segment) => segment.uuid), 10_000));
     });
+    for (const { requests } of counted) {
+      report.requests.count += requests.count;
+      report.requests.bytes += requests.bytes;
+      report.requests.bytes_written += requests.bytes_written;
+    }
     phase("done");
     return report;
   }
@@ -239,7 +246,7 @@ export class Table {
     this.close();
   }
 
-  async #build(plan: RefreshPlan, options: RunOptions): Promise<BuiltSegment[]> {
+  async #build(plan: RefreshPlan, options: RunOptions): Promise<CountedBuild[]> {
     const manifest = await this.#call<Uint8Array<ArrayBuffer>>((glue) => glue.tableManifest(this.#id, plan.v_plan), options.signal);
     const pool = options.pool ?? new WorkerPool({ size: Math.min(options.workers ?? platform().parallelism(), plan.tasks.length) });
     try {

@@ -340,8 +340,8 @@ export interface RefreshReport {
   transaction: string | null;
   /** Milliseconds the verification and commit took. */
   ms: Count;
-  /** Requests of the handle since it was opened, without those of workers. */
-  requests: { count: Count; bytes: Count; written: Count };
+  /** Requests of the handle since it was opened, and those of the workers of the job. */
+  requests: RequestCounts;
 }
 
 /** What running any plan answers. */

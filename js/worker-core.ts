@@ -1,5 +1,5 @@
 // The inside of a worker: one engine, one task at a time, and questions to the owning thread for what only it can do.
-import { buildOn } from "./build.js";
+import { countedBuildOn } from "./build.js";
 import { Engine } from "./engine.js";
 import { WhetstoneError } from "./errors.js";
 import type { BuildOrder, CallbackName, FromWorker, ReplyError, ToWorker } from "./protocol.js";
@@ -36,7 +36,7 @@ export function serveTasks(side: WorkerSide): (message: unknown) => void {
     let said = 0;
     try {
       if (engine === undefined) throw new WhetstoneError("INTERNAL", "the worker was given a task before the engine");
-      const segment = await buildOn(await engine, {
+      const built = await countedBuildOn(await engine, {
         task: order.task, descriptor: order.descriptor, manifest: order.manifest, signal: stop.signal,
         callbacks: callbacksOf(order.descriptor, proxy(id, order.callbacks)),
         onUuid: (uuid) => side.post({ type: "uuid", id, uuid }),
@@ -48,7 +48,7 @@ export function serveTasks(side: WorkerSide): (message: unknown) => void {
         },
         onRequest: order.reportRequests ? (event) => side.post({ type: "request", id, event }) : undefined,
       });
-      side.post({ type: "built", id, segment });
+      side.post({ type: "built", id, ...built });
     } catch (error) {
       side.post({ type: "failed", id, error: WhetstoneError.from(error).toJSON() });
     } finally {

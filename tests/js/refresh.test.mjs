@@ -68,6 +68,8 @@ for (const segments of [1, 2, 3]) {
     assert.equal(done.reduce((sum, event) => sum + event.rows, 0), done.reduce((sum, event) => sum + event.rows_total, 0));
     assert.deepEqual(events.slice(-2).map((event) => event.phase), ["commit", "done"]);
     assert.ok(new Set(done.map((event) => event.worker)).size === Math.min(segments, 2), "as many workers as there is work for");
+    assert.equal(report.requests.count, requests.length, "the report counts every request, also those of workers");
+    assert.equal(report.requests.bytes_written, requests.reduce((sum, event) => sum + event.bytes_written, 0));
     assert.ok(requests.some((event) => event.worker !== undefined && event.method === "PUT"), "requests of workers are reported");
     const fresh = await open(target);
     const index = await fresh.index(INDEX);
