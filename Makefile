@@ -28,7 +28,8 @@ check: ## Format, lints, unit and fixture tests, TypeScript types (5 minutes at 
 
 test: check test-package test-oracle test-bad ## check + the package in Node and Chromium + a sample of the oracle + bad input
 
-test-package: package ## The built package in Node and in Chromium
+test-package: wasm ## The built package and the page, in Node and in Chromium
+	@scripts/build-js.sh
 	@scripts/setup.sh chromium
 	npm run --silent test:package
 

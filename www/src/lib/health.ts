@@ -26,7 +26,10 @@ export function canRefresh(index: IndexInfo): boolean {
 
 export function healthLines(table: Pick<ShowDocument, "rows" | "indices" | "warnings">): HealthLine[] {
   const lines: HealthLine[] = [];
+  // Coverage on such a table has to be translated first; one line says so for all indexes.
+  const tagged = (table.warnings ?? []).some((advice) => advice.rule === "tagged_history");
   for (const index of table.indices) {
+    if (tagged) break;
     const missing = index.unindexed_fragments?.length ?? 0;
     if (!index.coverage_known) {
       lines.push({
@@ -64,7 +67,7 @@ export function healthLines(table: Pick<ShowDocument, "rows" | "indices" | "warn
     const n = table.indices.length;
     if (n > 0 && table.rows !== 0) {
       lines.unshift({
-        rule: "healthy", severity: "good", index: null, subject: n === 1 ? "The index covers" : `All ${count(n)} indexes cover`, text: "every row of this version",
+        rule: "healthy", severity: "good", index: null, subject: n === 1 ? "The index covers" : n === 2 ? "Both indexes cover" : `All ${count(n)} indexes cover`, text: "every row of this version",
         action: null,
       });
     } else if (n === 0) {
@@ -83,6 +86,6 @@ function saidAlready(advice: Advice, lines: readonly HealthLine[]): boolean {
 
 function fromAdvice(advice: Advice): HealthLine {
   return {
-    rule: advice.rule, severity: advice.severity === "info" ? "info" : "warning", index: null, subject: "", text: advice.evidence, action: null,
+    rule: advice.rule, severity: advice.severity === "info" ? "info" : "warning", index: null, subject: "", text: advice.evidence.replace(/^[A-Z_]+: /, ""), action: null,
   };
 }

@@ -24,7 +24,7 @@ export function IndexList({ layout, selection, old, onSelect, onRefresh }: {
               <button type="button" class="index-row" aria-expanded={l === open} onClick={() => onSelect(l === open && selection?.kind === "index" ? null : { kind: "index", name: lane.index.name })}>
                 <span class="index-name" title={lane.index.name}>{name(lane.index.name)}</span>
                 <span class="index-percent">{indexedText(lane.index)}</span>
-                <span class={`index-bar${lane.index.indexed_percent === null ? " is-void" : lane.index.coverage_known ? "" : " is-unknown"}`}><span style={{ width: `${Math.max(0, Math.min(100, lane.index.indexed_percent ?? 0))}%` }} /></span>
+                <span class={`index-bar${lane.index.indexed_percent === null && lane.index.coverage_known ? " is-void" : lane.index.coverage_known ? "" : " is-unknown"}`}><span style={{ width: `${Math.max(0, Math.min(100, lane.index.indexed_percent ?? 0))}%` }} /></span>
                 <span class="index-facts">
                   <span title={lane.index.field_names.join(", ")}>{name(lane.index.type)} on {name(lane.index.field_names.join(", "))}</span>
                   <span>{plural(lane.index.num_segments, "segment")}, {bytes(lane.index.size_bytes)}</span>
@@ -41,7 +41,7 @@ export function IndexList({ layout, selection, old, onSelect, onRefresh }: {
 
 /** indexed_percent in words: null is a table without rows, and unknown coverage makes it a lower bound. */
 export function indexedText(index: Pick<IndexInfo, "indexed_percent" | "coverage_known">): string {
-  if (index.indexed_percent === null) return "no rows";
+  if (index.indexed_percent === null) return index.coverage_known ? "no rows" : "unknown";
   return `${index.coverage_known ? "" : "at least "}${percent(index.indexed_percent)}`;
 }
 
