@@ -127,6 +127,8 @@ test("lanes: covered, uncovered, unknown and retired are four different things",
   assert.deepEqual([...unknown.cover], [UNKNOWN, 1, UNKNOWN, UNKNOWN, UNKNOWN]);
   assert.equal(unknown.uncovered, 0);
   assert.ok(unknown.segments[0].unknown);
+  const untold = makeLayout(columns(live), [index("untold", [segment(uuid(5), [0], live, { effective_fragment_ids: [] })], live, { coverage_known: false })]);
+  assert.ok(untold.lanes[0].cover.every((c) => c === UNKNOWN), "an index whose coverage is not known is unknown, not uncovered");
   assert.deepEqual(coverRuns(known).map((r) => [r.from, r.to, r.cover]), [[0, 2, 0], [2, 5, UNCOVERED]]);
 });
 

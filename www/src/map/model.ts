@@ -91,7 +91,7 @@ function makeLane(columns: FragmentColumns, index: IndexInfo): Lane {
     }
     for (const id of segment.info.retired_fragment_ids ?? []) retired.set(id, s);
   });
-  const open = segments.some((segment) => segment.unknown);
+  const open = !index.coverage_known || segments.some((segment) => segment.unknown);
   let uncovered = 0;
   for (let i = 0; i < n; i += 1) {
     if (cover[i] !== UNCOVERED) continue;
