@@ -181,7 +181,10 @@ pub(super) async fn inspect(segment: &SegmentFiles) -> Result<Value> {
         if let [((fragment, start), length), ((next, next_start), _)] = pair
             && (fragment > next || (fragment == next && start.saturating_add(**length) > **next_start))
         {
-            problems.push(format!("zones of fragment {fragment} are out of order at {next_start}"));
+            problems.push(format!(
+                "the zone of fragment {next} from row {next_start} on comes after the one of fragment {fragment} that ends at row {}",
+                start.saturating_add(**length)
+            ));
         }
     }
     let data_type =
