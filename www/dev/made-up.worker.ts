@@ -231,7 +231,7 @@ const handlers: Handlers = {
       report: {
         index_name: plan.index.name, fragments_indexed: declared.length - 1, segments_added: plan.runs.length, segments_removed: plan.segments.filter((s) => s.fate === "REMOVED").length,
         added: [], removed: [], declared, established: declared.slice(1), left_out: [{ fragment: declared[0]!, why: "its column was rewritten while the segment was built" }],
-        version_before: version - 1, version, attempts: [{ version, outcome: "committed", why: null }], transaction: "0f0f0f0f-1111-4222-8333-444455556666", ms: 5230, requests: { count: 312, bytes: 4_100_000, written: 0 },
+        version_before: version - 1, version, attempts: [{ version, outcome: "committed", why: null }], transaction: "0f0f0f0f-1111-4222-8333-444455556666", ms: 5230, requests: { count: 312, bytes: 4_100_000, bytes_written: 0 },
       },
       table: document(name, version),
     };
