@@ -32,7 +32,7 @@ export class EngineClient {
   #worker: Worker | null = null;
   #pending = new Map<number, Pending>();
   #next = 1;
-  /** Rises whenever a new worker is started: table handles of an older one are gone. */
+  /** Rises whenever a worker is given up: the table handles it held are gone. */
   generation = 0;
   onRequests: (counts: Counted) => void = () => undefined;
 
@@ -73,7 +73,6 @@ export class EngineClient {
     if (this.#worker) return this.#worker;
     const worker = spawnEngine();
     this.#worker = worker;
-    this.generation += 1;
     worker.onmessage = (event: MessageEvent<FromWorker>) => this.#receive(event.data);
     worker.onerror = (event) => {
       event.preventDefault();
@@ -131,6 +130,7 @@ export class EngineClient {
   #replace(error: ErrorDocument): void {
     this.#worker?.terminate();
     this.#worker = null;
+    this.generation += 1;
     const owed = [...this.#pending.values()];
     this.#pending.clear();
     for (const pending of owed) {

@@ -62,7 +62,8 @@ export function explain(failure: ErrorDocument, origin: string, target: string |
   const advice = ADVICE[failure.code] ?? { title: "Something went wrong", steps: ["Try again. If it happens twice, please report the sentence above."], retry: true };
   return {
     title: advice.title,
-    what: failure.message,
+    // Engine messages begin like the clause of a longer sentence; a name at the beginning is left as it is spelled.
+    what: failure.message.replace(/^(the|this|there|no|an?|it|every|nothing) /, (word) => word.charAt(0).toUpperCase() + word.slice(1)),
     object: objectOf(failure),
     changed: CHANGED[failure.changed] ?? CHANGED.unknown,
     steps: advice.steps,
