@@ -85,4 +85,4 @@ for await (const line of createInterface({ input: process.stdin })) {
   if (job.kind === "close") break;
 }
 await browser.close();
-server.close();
+process.exit(0); // stdin stays open as long as the test runs
