@@ -9,7 +9,7 @@ import { setPlatform } from "./platform.js";
 import type { Glue, WorkerPort, WorkerSource } from "./platform.js";
 
 function createWorker(source: WorkerSource | undefined): WorkerPort {
-  const worker = typeof source === "function" ? (source() as Worker) : new Worker(locate(source ?? new URL("./worker-node.js", import.meta.url)));
+  const worker = typeof source === "function" ? (source() as Worker) : startWorker(source);
   let ending = false;
   return {
     post: (message, transfer) => worker.postMessage(message, transfer ?? []),
@@ -25,6 +25,11 @@ function createWorker(source: WorkerSource | undefined): WorkerPort {
     },
     hold: (alive) => { if (alive) worker.ref(); else worker.unref(); },
   };
+}
+
+function startWorker(source: WorkerSource | undefined): Worker {
+  // Not the flags of this process: some (`--input-type`, as in `node --input-type=module -e …`) refuse to start a worker from a file.
+  return new Worker(locate((source ?? new URL("./worker-node.js", import.meta.url)) as string | URL), { execArgv: [] });
 }
 
 function locate(source: string | URL): URL | string {
