@@ -211,6 +211,16 @@ pub fn scalar_type(logical_type: &str) -> Result<DataType> {
                     let zone = if tz == "-" { None } else { Some(tz.into()) };
                     DataType::Timestamp(unit(u).ok_or_else(refused)?, zone)
                 }
+                (Some("decimal"), Some(bits), Some(rest)) => {
+                    let (precision, scale) = rest.split_once(':').ok_or_else(refused)?;
+                    let precision: u8 = precision.parse().map_err(|_| refused())?;
+                    let scale: i8 = scale.parse().map_err(|_| refused())?;
+                    match bits {
+                        "128" if (1..=38).contains(&precision) => DataType::Decimal128(precision, scale),
+                        "256" if (1..=76).contains(&precision) => DataType::Decimal256(precision, scale),
+                        _ => return Err(refused()),
+                    }
+                }
                 (Some("fixed_size_binary"), Some(n), None) => {
                     DataType::FixedSizeBinary(n.parse().ok().filter(|n| *n >= 0).ok_or_else(refused)?)
                 }

@@ -4,7 +4,7 @@
 
 Prints the folder of the tables (the unpacked archive of `tests/data`). Per table `NAME.lance` one `NAME.arrow` (Arrow
 IPC): a column per scalar field, named by its path, the field's id in its metadata; `_rowaddr`; on tables with stable row
-ids `_rowid`. Fields that this version of the engine does not read (lists, vectors, decimals) are named in `NAME.skipped`.
+ids `_rowid`. Fields that this version of the engine does not read (lists, vectors) are named in `NAME.skipped`.
 """
 
 import pathlib
@@ -25,7 +25,7 @@ def quoted(name: str) -> str:
 def scalar(kind: pa.DataType) -> bool:
     tests = [pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_string, pa.types.is_large_string]
     tests += [pa.types.is_binary, pa.types.is_large_binary, pa.types.is_date, pa.types.is_timestamp, pa.types.is_time]
-    tests += [pa.types.is_duration, pa.types.is_fixed_size_binary]
+    tests += [pa.types.is_duration, pa.types.is_fixed_size_binary, pa.types.is_decimal]
     return any(test(kind) for test in tests)
 
 

@@ -7,6 +7,7 @@ and alone, floats of every kind (zeros of both signs, infinities, NaNs of severa
 and zones of several sizes.
 """
 
+import decimal
 import pathlib
 import sys
 
@@ -66,6 +67,13 @@ def columns(rng) -> dict:
         "fsb3": pa.array([rng.bytes(3) for _ in range(ROWS)], pa.binary(3)),
         "fsb12": pa.array([rng.bytes(12) for _ in range(ROWS)], pa.binary(12)),
     }  # fmt: skip
+    whole = [int.from_bytes(rng.bytes(12), "little", signed=True) for _ in range(ROWS)]
+    whole[50:90] = [7 * 10**30] * 40
+    made |= {
+        "dec128": pa.array([decimal.Decimal(n).scaleb(-5) for n in whole], pa.decimal128(38, 5)),
+        "dec256": pa.array([decimal.Decimal(n).scaleb(-3) for n in whole], pa.decimal256(60, 3)),
+        "dec_few": pa.array([decimal.Decimal(n % 7).scaleb(-2) for n in whole], pa.decimal128(9, 2)),
+    }
     valid = rng.random(ROWS) > 0.1
     valid[1000:1300] = False
     made = {name: pa.compute.if_else(pa.array(valid), values, pa.scalar(None, values.type)) for name, values in made.items()}

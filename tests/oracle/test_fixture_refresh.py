@@ -15,8 +15,6 @@ import oracle
 OURS = {"BTree", "ZoneMap"}
 # Tables whose indexes hold column types or files that this build refuses by name; everywhere else a refusal is a failure.
 REFUSED = {
-    "btree_all_types": {"UNSUPPORTED_TYPE", "UNSUPPORTED_ENCODING"},
-    "zonemap_all_types": {"UNSUPPORTED_TYPE", "UNSUPPORTED_ENCODING"},
     "storage_legacy": {"UNSUPPORTED_ENCODING"},
     "storage_2_3": {"UNSUPPORTED_ENCODING"},
     "storage_next": {"UNSUPPORTED_ENCODING"},

@@ -62,12 +62,9 @@ impl IndexMethod for Btree {
 
     fn accepts(&self, data_type: &DataType) -> bool {
         match data_type {
-            DataType::Boolean
-            | DataType::Utf8
-            | DataType::LargeUtf8
-            | DataType::Binary
-            | DataType::LargeBinary
-            | DataType::FixedSizeBinary(_) => true,
+            DataType::Boolean | DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary => true,
+            // Values without bytes are not in any column file that this build reads.
+            DataType::FixedSizeBinary(width) => *width > 0,
             other => with_number!(other, N => size_of::<N>() > 0, else false),
         }
     }
