@@ -29,7 +29,6 @@ WORKS = [
     {"fail": {r"PROPFIND": [503]}},
     {"fail": {r"GET .*data/": [500, 502]}},
     {"fail": {r"GET .*": [429]}},
-    {"fail": {r"PUT .*_indices": [500]}},
 ]
 
 
@@ -68,7 +67,6 @@ REFUSED = [
     ("STORE_UNREACHABLE", {"always": {r"GET .*manifest": 500}}),
     ("STORE_UNREACHABLE", {"always": {r".": 503}}),
     ("TABLE_NOT_FOUND", {"always": {r".": 404}}),
-    ("STORE_ENCODING", {"encode": True}),
     (("CORRUPT_FILE", "STORE_ENCODING"), {"encode": True, "encode_marked": False}),
     (("STORE_UNREACHABLE", "CORRUPT_FILE"), {"cut": {r"manifest$": 20}}),
     (("CORRUPT_FILE", "STORE_RANGES"), {"always": {r"GET .*manifest": 416}}),
@@ -97,6 +95,10 @@ BUILD_REFUSED = [
     (("STORE_DENIED", "STORE_UNSAFE"), {"always": {r"PUT ": 403}}),
     (("STORE_DENIED", "STORE_UNSAFE", "STORE_UNREACHABLE"), {"always": {r"PUT ": 405}}),
     ("STORE_FULL", {"always": {r"PUT .*_indices": 507}}),
+    # Whole objects are decoded by fetch itself; a slice of an encoded stream cannot be.
+    ("STORE_ENCODING", {"encode": True}),
+    # Created only if absent: never repeated blindly.
+    ("STORE_UNREACHABLE", {"fail": {r"PUT .*_indices": [500]}}),
 ]
 
 
@@ -132,13 +134,16 @@ def test_nobody_listens():
 
 
 def test_no_listing(table):
-    """No way to find the latest version: the error says what to give instead, and a version given works where it can."""
+    """Without a listing the version hint leads to the latest; without that, the error says what to give instead."""
+    version = lance.dataset(str(table)).version
     with BadServer(table.parent, listing=False) as server:
+        assert command.run("show", f"{server.url}/t.lance")["version"] == version
+        for hint in (table / "_versions").glob("*hint*"):
+            hint.unlink()
         with pytest.raises(command.Failed) as failed:
             command.run("show", f"{server.url}/t.lance")
         assert failed.value.code in ("TABLE_NOT_FOUND", "STORE_UNREACHABLE", "VERSION_NOT_FOUND", "STORE_DENIED"), str(failed.value)
         assert "version" in failed.value.message.lower() or "list" in failed.value.message.lower()
-        version = lance.dataset(str(table)).version
         assert command.run("show", f"{server.url}/t.lance", "--at", version)["version"] == version
 
 

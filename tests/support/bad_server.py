@@ -125,7 +125,7 @@ class BadServer:
         if first >= len(data):
             return self.send(request, 416, b"", {"Content-Range": f"bytes */{len(data)}"})
         if behaviour["wrong_range"]:
-            first, last = first // 2, first // 2 + (last - first)
+            first, last = first + 1, last + 1
         if behaviour["content_range"]:
             headers["Content-Range"] = f"bytes {first}-{last}/{len(data)}"
         return self.send(request, 200 if behaviour["status_200"] else 206, data[first : last + 1], headers, file)
