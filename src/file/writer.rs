@@ -304,6 +304,9 @@ fn variable<T: arrow::datatypes::ByteArrayType>(
         return Err(Error::internal("an array of strings without offsets"));
     };
     let nulls = values.nulls().filter(|nulls| nulls.null_count() > 0);
+    if nulls.is_some_and(|nulls| nulls.null_count() == values.len()) {
+        return Ok((all_nulls(), Vec::new()));
+    }
     let filled_null =
         nulls.is_some_and(|nulls| offsets.windows(2).enumerate().any(|(row, w)| nulls.is_null(row) && w.first() != w.last()));
     let bytes = if filled_null {

@@ -1,9 +1,10 @@
 //! Strings and binaries: unsigned byte order, shorter first.
 //!
-//! Rows are distributed over buckets by eight bytes taken after the common prefix, between splitters drawn from a sample,
-//! each splitter having a bucket of its own so that a value that fills half the column cannot stall the division. The
-//! bytes themselves move along, so sorting a bucket and reading it in order stays inside the cache; nothing is allocated
-//! per row. What ends up in the arena is the value buffer of the index pages.
+//! Rows are distributed over buckets by eight bytes taken after the common prefix, between splitters drawn from a sample.
+//! Rows with a splitter's very bytes are divided by length: those that end there are equal, the others go on after it. So
+//! every division gets ahead, whatever the column holds, and no bucket is sorted that the scratch space is too small for.
+//! The bytes themselves move along, so sorting a bucket and reading it in order stays inside the cache; nothing is
+//! allocated per row. What ends up in the arena is the value buffer of the index pages.
 
 // Hot loops over our own buffers: every index below comes from lengths counted in the same function.
 #![allow(clippy::indexing_slicing)]
@@ -23,6 +24,15 @@ const ROWS_PER_SPLITTER: usize = 1 << 13;
 const SAMPLE: usize = 1 << 13;
 /// Largest bucket sorted in one piece; larger ones are distributed again, by bytes further in.
 const LARGE_BUCKET: usize = 1 << 16;
+/// Bytes a row takes: its length, its id, the number of its bucket, and what sorting a bucket needs besides the values.
+const LENGTH: u64 = size_of::<u32>() as u64;
+const ID: u64 = size_of::<u64>() as u64;
+const BUCKET: u64 = size_of::<u16>() as u64;
+const SCRATCH: u64 = (size_of::<(u64, u32)>() + size_of::<usize>() + size_of::<(u32, u64)>()) as u64;
+/// Bytes that decide about a bucket.
+const WINDOW: usize = 8;
+/// Buckets a splitter: one for what lies below it, one for each length at which its bytes may end, one for longer rows.
+const GROUP: usize = WINDOW + 3;
 
 /// The bytes of an array's slots, whatever the offset width.
 pub struct ByteSlots {
@@ -215,9 +225,17 @@ impl ValueSorter for ByteSorter {
     }
 
     fn memory_bytes(&self) -> u64 {
-        let rows = self.rows as u64;
-        let per_row = 4 + 8 + if self.ascending { 0 } else { 2 };
-        self.held + self.bytes as u64 + rows * per_row
+        let (rows, bytes) = (self.rows as u64, self.bytes as u64);
+        let target = bytes + rows * (LENGTH + ID);
+        // Offsets of the pages beside those that the file format wants.
+        let paging = target + rows * (8 + 8);
+        if self.ascending {
+            return (self.held + target).max(paging);
+        }
+        let dividing = self.held + target + rows * BUCKET;
+        // By then the input is gone. One bucket may hold nearly all rows; it is copied to be divided again.
+        let dividing_again = 2 * target + rows * BUCKET + rows.min(LARGE_BUCKET as u64) * SCRATCH;
+        dividing.max(dividing_again).max(paging)
     }
 
     fn finish(self: Box<Self>) -> Result<Sorted> {
@@ -310,13 +328,14 @@ fn distribute(source: impl Source, target: Target, scratch: &mut Scratch) -> Res
     let rows = target.ids.len();
     let skip = common_prefix(&source);
     let splitters = splitters(&source, rows, skip);
-    // Even buckets lie between splitters, odd ones hold exactly one splitter's value.
     let bucket_of = |value: &[u8]| {
         let key = window(value, skip);
         let at = splitters.partition_point(|splitter| *splitter < key);
-        2 * at + usize::from(splitters.get(at) == Some(&key))
+        // A window ends in zeros where the value is over: of equal windows the shorter value comes first.
+        let inside = if splitters.get(at) == Some(&key) { 1 + (value.len() - skip).min(WINDOW + 1) } else { 0 };
+        GROUP * at + inside
     };
-    let buckets = 2 * splitters.len() + 1;
+    let buckets = GROUP * splitters.len() + 1;
     let mut which: Vec<u16> = Vec::new();
     which.try_reserve_exact(rows).map_err(|_| out_of_memory(2 * rows))?;
     let mut ends = vec![(0usize, 0usize); buckets];
@@ -326,7 +345,6 @@ fn distribute(source: impl Source, target: Target, scratch: &mut Scratch) -> Res
         ends[bucket].0 += 1;
         ends[bucket].1 += value.len();
     });
-    let undivided = ends.iter().any(|(count, _)| *count == rows);
     let mut cursors = Vec::with_capacity(buckets);
     let (mut row, mut byte) = (0, 0);
     for end in &mut ends {
@@ -346,14 +364,18 @@ fn distribute(source: impl Source, target: Target, scratch: &mut Scratch) -> Res
     });
     drop((source, which));
     let (mut row, mut byte) = (0, 0);
-    for (row_end, byte_end) in ends {
+    for (bucket, (row_end, byte_end)) in ends.into_iter().enumerate() {
         let part = Target {
             arena: &mut target.arena[byte..byte_end],
             lengths: &mut target.lengths[row..row_end],
             ids: &mut target.ids[row..row_end],
         };
         (row, byte) = (row_end, byte_end);
-        if part.ids.len() > LARGE_BUCKET && !undivided && !all_equal(&part) {
+        if (1..=WINDOW + 1).contains(&(bucket % GROUP)) {
+            // The same bytes and the same end: equal values.
+            continue;
+        }
+        if part.ids.len() > LARGE_BUCKET && !all_equal(&part) {
             let run = Run { arena: part.arena.to_vec(), lengths: part.lengths.to_vec(), ids: part.ids.to_vec() };
             distribute(run, part, scratch)?;
         } else {
@@ -396,6 +418,7 @@ fn sort_bucket(part: Target, scratch: &mut Scratch) {
     entries.extend((0..lengths.len() as u32).map(|index| (window(value(index), skip), index)));
     entries.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| value(a.1)[skip..].cmp(&value(b.1)[skip..])));
     bytes.clear();
+    bytes.reserve_exact(end);
     rows.clear();
     for (_, index) in entries.iter() {
         bytes.extend_from_slice(value(*index));

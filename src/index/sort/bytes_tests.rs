@@ -109,7 +109,7 @@ fn check(data_type: &DataType, name: &str, values: &[Option<Vec<u8>>], random: &
 
 #[test]
 fn strings_and_binaries_of_every_shape() {
-    for rows in [0, 1, 2, 100, 150_000] {
+    for rows in [0, 1, 2, 100, 80_000] {
         let mut random = Random(rows as u64 + 1);
         for (name, values) in shapes(rows, &mut random) {
             check(&DataType::Utf8, name, &values, &mut random);

@@ -95,18 +95,18 @@ fn check<T: ArrowPrimitiveType>(
 
 #[test]
 fn integers_of_every_width() {
-    check::<Int64Type>(200_000, |bits| bits as i64, i64::cmp);
-    check::<UInt64Type>(30_000, |bits| bits, u64::cmp);
-    check::<Int32Type>(200_000, |bits| bits as i32, i32::cmp);
-    check::<UInt16Type>(100_000, |bits| bits as u16, u16::cmp);
-    check::<Int8Type>(50_000, |bits| bits as i8, i8::cmp);
-    check::<Decimal128Type>(20_000, |bits| i128::from(bits as i64) << 40, i128::cmp);
+    check::<Int64Type>(80_000, |bits| bits as i64, i64::cmp);
+    check::<UInt64Type>(10_000, |bits| bits, u64::cmp);
+    check::<Int32Type>(20_000, |bits| bits as i32, i32::cmp);
+    check::<UInt16Type>(70_000, |bits| bits as u16, u16::cmp);
+    check::<Int8Type>(20_000, |bits| bits as i8, i8::cmp);
+    check::<Decimal128Type>(10_000, |bits| i128::from(bits as i64) << 40, i128::cmp);
 }
 
 #[test]
 fn times() {
-    check::<Date32Type>(40_000, |bits| bits as i32, i32::cmp);
-    check::<TimestampMicrosecondType>(40_000, |bits| (bits >> 20) as i64, i64::cmp);
+    check::<Date32Type>(10_000, |bits| bits as i32, i32::cmp);
+    check::<TimestampMicrosecondType>(10_000, |bits| (bits >> 20) as i64, i64::cmp);
 }
 
 #[test]
@@ -114,18 +114,18 @@ fn floats_by_total_order() {
     // Every eighth pattern becomes one of the values that partial orders get wrong.
     let odd = [f64::NAN, -0.0, 0.0, f64::INFINITY, f64::NEG_INFINITY, -f64::NAN, f64::MIN_POSITIVE, -1.0];
     let pick = |bits: u64| if bits % 8 == 0 { odd[(bits / 8 % 8) as usize] } else { f64::from_bits(bits) };
-    check::<Float64Type>(150_000, pick, f64::total_cmp);
+    check::<Float64Type>(20_000, pick, f64::total_cmp);
     check::<Float32Type>(
-        60_000,
+        10_000,
         |bits| if bits % 8 == 0 { pick(bits) as f32 } else { f32::from_bits(bits as u32) },
         f32::total_cmp,
     );
-    check::<Float16Type>(60_000, |bits| f16::from_bits(bits as u16), f16::total_cmp);
+    check::<Float16Type>(20_000, |bits| f16::from_bits(bits as u16), f16::total_cmp);
 }
 
 #[test]
 fn small_inputs() {
-    for rows in [1, 2, 3, 15, 16, 17, 100, 8191, 8192, 8193] {
+    for rows in [1, 2, 3, 15, 16, 17, 100, 8192, 8193] {
         check::<Int64Type>(rows, |bits| bits as i64, i64::cmp);
     }
 }
@@ -134,12 +134,12 @@ fn small_inputs() {
 fn a_value_that_holds_nearly_everything_does_not_stall() {
     // Exponential spread: each division peels off only the outermost values.
     let mut random = Random(5);
-    let values: Vec<Option<i64>> = (0..300_000).map(|row| Some(if row % 2 == 0 { 1 << (random.below(62)) } else { 0 })).collect();
+    let values: Vec<Option<i64>> = (0..150_000).map(|row| Some(if row % 2 == 0 { 1 << (random.below(62)) } else { 0 })).collect();
     let got = sort::<Int64Type>(&values, &mut random);
     assert!(got.windows(2).all(|pair| pair[0].0 <= pair[1].0));
     let mut ids: Vec<u64> = got.iter().map(|row| row.1).collect();
     ids.sort_unstable();
-    assert!(ids.iter().copied().eq((0..300_000).map(id_of)));
+    assert!(ids.iter().copied().eq((0..150_000).map(id_of)));
     assert!(got.iter().all(|(value, id)| values[(*id - id_of(0)) as usize] == Some(*value)));
 }
 
