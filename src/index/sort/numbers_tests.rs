@@ -113,11 +113,11 @@ fn times() {
 fn floats_by_total_order() {
     // Every eighth pattern becomes one of the values that partial orders get wrong.
     let odd = [f64::NAN, -0.0, 0.0, f64::INFINITY, f64::NEG_INFINITY, -f64::NAN, f64::MIN_POSITIVE, -1.0];
-    let pick = |bits: u64| if bits % 8 == 0 { odd[(bits / 8 % 8) as usize] } else { f64::from_bits(bits) };
+    let pick = |bits: u64| if bits.is_multiple_of(8) { odd[(bits / 8 % 8) as usize] } else { f64::from_bits(bits) };
     check::<Float64Type>(20_000, pick, f64::total_cmp);
     check::<Float32Type>(
         10_000,
-        |bits| if bits % 8 == 0 { pick(bits) as f32 } else { f32::from_bits(bits as u32) },
+        |bits| if bits.is_multiple_of(8) { pick(bits) as f32 } else { f32::from_bits(bits as u32) },
         f32::total_cmp,
     );
     check::<Float16Type>(20_000, |bits| f16::from_bits(bits as u16), f16::total_cmp);
