@@ -1,5 +1,6 @@
 //! Files written by `FileWriter` are read by pylance: every supported type, nulls, 0 rows, several pages, slices,
 //! global buffers, schema metadata.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod support;
 
@@ -51,7 +52,7 @@ fn values(ty: &DataType, n: usize, null_every: usize, seed: u64) -> ArrayRef {
         state ^= state << 17;
         state
     };
-    let null = |i: usize| null_every > 0 && i % null_every == 0;
+    let null = |i: usize| null_every > 0 && i.is_multiple_of(null_every);
     if let DataType::FixedSizeBinary(width) = ty {
         let rows: Vec<Option<Vec<u8>>> =
             (0..n).map(|i| (!null(i)).then(|| next().to_le_bytes()[..*width as usize].to_vec())).collect();

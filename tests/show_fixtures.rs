@@ -1,4 +1,5 @@
 //! Every fixture table opened and shown, compared with what Lance itself says about it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod common;
 
