@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow::array::{Array, ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray};
+use serde_json::{Value, json};
 use whetstone::format::schema::scalar_type;
 use whetstone::index::{BuildSpec, method_by_name};
 use whetstone::table::scan::{BatchRows, ColumnBatch};
@@ -54,13 +55,19 @@ fn mixed(row: u64) -> u64 {
 }
 
 /// What was reckoned before finishing, and what it came to.
-fn build(method: &str, logical_type: &str, listed: bool, batch: &dyn Fn(std::ops::Range<u64>) -> ArrayRef) -> (u64, u64) {
+fn build(
+    method: &str,
+    params: Value,
+    logical_type: &str,
+    listed: bool,
+    batch: &dyn Fn(std::ops::Range<u64>) -> ArrayRef,
+) -> (u64, u64) {
     let before = HELD.load(Ordering::Relaxed);
     let method = method_by_name(method).unwrap();
     let spec = BuildSpec {
         data_type: scalar_type(logical_type).unwrap(),
         logical_type: logical_type.to_owned(),
-        params: method.default_params(),
+        params: method.merge_params(method.default_params(), params.as_object().unwrap()).unwrap(),
         index_version: 0,
         rows_hint: None,
     };
@@ -124,8 +131,8 @@ fn the_peak_is_reckoned_and_not_by_much_too_high() {
     ];
     for (name, logical_type, batch) in &shapes {
         for listed in [false, true] {
-            for method in ["BTREE", "ZONEMAP"] {
-                let (reckoned, peak) = build(method, logical_type, listed, batch);
+            for (method, params) in [("BTREE", json!({})), ("ZONEMAP", json!({})), ("ZONEMAP", json!({"rows_per_zone": 5}))] {
+                let (reckoned, peak) = build(method, params, logical_type, listed, batch);
                 let at = format!("{method} of {name} {logical_type}, listed {listed}: {reckoned} bytes reckoned, {peak} held");
                 println!("{at} {:.2}", reckoned as f64 / peak as f64);
                 // Headers, small vectors and the file's tail are not reckoned.

@@ -243,6 +243,19 @@ mod tests {
     }
 
     #[test]
+    fn decimals_within_their_limits() {
+        assert_eq!(scalar_type("decimal:128:38:5").unwrap(), DataType::Decimal128(38, 5));
+        assert_eq!(scalar_type("decimal:256:76:-2").unwrap(), DataType::Decimal256(76, -2));
+        for bad in
+            ["decimal:128:39:0", "decimal:256:77:0", "decimal:128:0:0", "decimal:64:9:2", "decimal:128:9", "decimal:128:9:x"]
+        {
+            let error = scalar_type(bad).unwrap_err();
+            assert_eq!(error.code(), ErrorCode::UnsupportedType);
+            assert!(error.message().contains(bad), "{}", error.message());
+        }
+    }
+
+    #[test]
     fn paths() {
         let s = schema(vec![
             field(0, -1, "a"),

@@ -3,21 +3,22 @@
 use std::fmt::Write;
 
 use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::datatypes::{DataType, Float32Type, Float64Type};
+use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use serde_json::Value;
 
 /// Largest whole number every JSON reader keeps exactly.
 const EXACT: u64 = 1 << 53;
 
-/// Slot `row` as JSON: whole numbers past 2^53 as decimal text, floats that JSON lacks as text, binary as hex, times as
-/// Arrow writes them.
+/// Slot `row` as JSON: whole numbers past 2^53 as decimal text, floats that JSON lacks as text, binary as hex, decimals
+/// and times as Arrow writes them.
 pub fn scalar(array: &ArrayRef, row: usize) -> Value {
     if row >= array.len() || array.is_null(row) {
         return Value::Null;
     }
     match array.data_type() {
         DataType::Boolean => Value::Bool(array.as_boolean().value(row)),
+        DataType::Float16 => float(f64::from(array.as_primitive::<Float16Type>().value(row))),
         DataType::Float32 => float(f64::from(array.as_primitive::<Float32Type>().value(row))),
         DataType::Float64 => float(array.as_primitive::<Float64Type>().value(row)),
         DataType::Binary => hex(array.as_binary::<i32>().value(row)),
@@ -57,7 +58,9 @@ fn hex(bytes: &[u8]) -> Value {
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{BinaryArray, Float64Array, Int64Array, StringArray, TimestampMicrosecondArray};
+    use arrow::array::{
+        BinaryArray, Decimal128Array, Float16Array, Float64Array, Int64Array, StringArray, TimestampMicrosecondArray,
+    };
     use serde_json::json;
 
     use super::*;
@@ -73,6 +76,10 @@ mod tests {
             show(Arc::new(Float64Array::from(vec![1.5, f64::NAN, f64::NEG_INFINITY]))),
             [json!(1.5), json!("NaN"), json!("-inf")]
         );
+        let halves = [half::f16::from_f32(0.5), half::f16::INFINITY];
+        assert_eq!(show(Arc::new(Float16Array::from_iter_values(halves))), [json!(0.5), json!("inf")]);
+        let decimals = Decimal128Array::from(vec![-12345]).with_precision_and_scale(9, 2).unwrap();
+        assert_eq!(show(Arc::new(decimals)), [json!("-123.45")]);
         assert_eq!(show(Arc::new(StringArray::from(vec!["12"]))), [json!("12")]);
         assert_eq!(show(Arc::new(BinaryArray::from(vec![&[1u8, 0xff][..]]))), [json!("01ff")]);
         assert_eq!(show(Arc::new(TimestampMicrosecondArray::from(vec![0]))), [json!("1970-01-01T00:00:00")]);

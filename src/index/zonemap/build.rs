@@ -42,6 +42,8 @@ pub(super) struct Builder {
     zones: Zones,
     nulls: RoaringTreemap,
     open: Option<OpenZone>,
+    /// Whether fragments came in ascending order so far.
+    ordered: bool,
     rows: u64,
 }
 
@@ -54,6 +56,7 @@ impl Builder {
             zones: Zones::default(),
             nulls: RoaringTreemap::new(),
             open: None,
+            ordered: true,
             rows: 0,
         })
     }
@@ -61,6 +64,7 @@ impl Builder {
     fn close(&mut self) {
         if let Some(zone) = self.open.take() {
             self.extrema.close();
+            self.ordered &= self.zones.fragments.last().is_none_or(|last| *last <= u64::from(zone.fragment));
             self.zones.null_counts.push(zone.nulls);
             self.zones.nan_counts.push(zone.nans);
             self.zones.fragments.push(u64::from(zone.fragment));
@@ -124,7 +128,10 @@ impl SegmentBuilder for Builder {
 
     fn memory_bytes(&self) -> u64 {
         let zones = self.zones.starts.len() as u64;
-        self.extrema.memory_bytes() + 2 * self.nulls.serialized_size() as u64 + 2 * 32 * zones
+        // Two counts and three positions; ordering sorts positions and takes every column anew.
+        let columns = self.zones.starts.capacity() as u64 * (2 * 4 + 3 * 8);
+        let ordering = if self.ordered { 0 } else { zones * (3 * 8 + 8 + 2 * 4 + 3 * 8) };
+        self.extrema.memory_bytes() + 2 * self.nulls.serialized_size() as u64 + columns + ordering
     }
 
     fn finish(mut self: Box<Self>) -> Result<BuiltIndex> {
@@ -155,8 +162,7 @@ pub(super) fn encode(
         WriterField::new("zone_length", "uint64", false),
     ]);
     let nan_rows: u64 = zones.nan_counts.iter().map(|nans| u64::from(*nans)).sum();
-    let mut order: Vec<(u64, u64, u64)> = Vec::with_capacity(count);
-    order.extend(zones.fragments.iter().zip(&zones.starts).zip(0..).map(|((fragment, start), at)| (*fragment, *start, at)));
+    let order = order(&zones);
     let [low, high] = bounds;
     let mut columns: Vec<ArrayRef> = vec![
         low,
@@ -167,9 +173,7 @@ pub(super) fn encode(
         Arc::new(UInt64Array::from(zones.starts)),
         Arc::new(UInt64Array::from(zones.lengths)),
     ];
-    if !order.is_sorted() {
-        order.sort_unstable();
-        let positions = UInt64Array::from_iter_values(order.iter().map(|(_, _, at)| *at));
+    if let Some(positions) = order {
         for column in &mut columns {
             *column =
                 take(column, &positions, None).map_err(|error| Error::internal(format!("zones cannot be ordered: {error}")))?;
@@ -194,4 +198,15 @@ pub(super) fn encode(
         rows,
         stats,
     })
+}
+
+/// Where to take the zones from so that they ascend; `None` when they do.
+fn order(zones: &Zones) -> Option<UInt64Array> {
+    let places = || zones.fragments.iter().zip(&zones.starts);
+    if places().is_sorted() {
+        return None;
+    }
+    let mut order: Vec<_> = places().zip(0u64..).collect();
+    order.sort_unstable();
+    Some(UInt64Array::from_iter_values(order.iter().map(|(_, at)| *at)))
 }

@@ -3,14 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayData, ArrayRef, BinaryArray, BooleanArray, LargeBinaryArray, LargeStringArray, StringArray, make_array,
-    new_null_array,
-};
+use arrow::array::{Array, ArrayData, ArrayRef, BooleanArray, make_array, new_null_array};
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{ArrowNativeType, DataType};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::index::order::{Number, numbers, with_number};
 use crate::index::sort::ByteSlots;
 
@@ -39,7 +36,7 @@ pub(super) fn extrema(data_type: &DataType) -> Result<Box<dyn Extrema>> {
         DataType::FixedSizeBinary(_) => Box::new(Unbounded { data_type: data_type.clone(), zones: 0 }),
         other => with_number!(other, N => Box::new(Numbers::<N>::new(other.clone())), else {
             return Err(Error::new(
-                crate::error::ErrorCode::UnsupportedType,
+                ErrorCode::UnsupportedType,
                 format!("ZONEMAP does not index columns of type {other} here"),
             ));
         }),
@@ -158,15 +155,66 @@ impl Extrema for Bools {
 struct Bytes {
     data_type: DataType,
     open: Option<(Vec<u8>, Vec<u8>)>,
-    lows: Vec<Option<Vec<u8>>>,
-    highs: Vec<Option<Vec<u8>>>,
-    held: usize,
+    lows: ByteColumn,
+    highs: ByteColumn,
 }
 
 impl Bytes {
     fn new(data_type: DataType) -> Bytes {
-        Bytes { data_type, open: None, lows: Vec::new(), highs: Vec::new(), held: 0 }
+        Bytes { data_type, open: None, lows: ByteColumn::default(), highs: ByteColumn::default() }
     }
+}
+
+/// One bound of every zone, end to end.
+#[derive(Default)]
+struct ByteColumn {
+    bytes: Vec<u8>,
+    /// Where each ends.
+    ends: Vec<u64>,
+    known: Vec<bool>,
+}
+
+impl ByteColumn {
+    fn push(&mut self, value: Option<&[u8]>) {
+        self.bytes.extend_from_slice(value.unwrap_or_default());
+        self.ends.push(self.bytes.len() as u64);
+        self.known.push(value.is_some());
+    }
+
+    /// What is held, and with it the offsets of the array and those that the file wants.
+    fn memory_bytes(&self) -> u64 {
+        (self.bytes.capacity() + 8 * self.ends.capacity() + self.known.capacity() + 2 * 8 * self.ends.len()) as u64
+    }
+
+    fn finish(self, data_type: &DataType) -> Result<ArrayRef> {
+        let ByteColumn { bytes, ends, known } = self;
+        let offsets = match data_type {
+            DataType::LargeUtf8 | DataType::LargeBinary => offsets::<i64>(&ends),
+            _ => offsets::<i32>(&ends),
+        };
+        let offsets = offsets.ok_or_else(|| {
+            let text = format!("the bounds of {} zones come to {} bytes; give a larger rows_per_zone", ends.len(), bytes.len());
+            Error::new(ErrorCode::MemoryLimit, text)
+        })?;
+        drop(ends);
+        let data = ArrayData::builder(data_type.clone())
+            .len(known.len())
+            .nulls(Some(NullBuffer::from(known)).filter(|nulls| nulls.null_count() > 0))
+            .buffers(vec![offsets, Buffer::from_vec(bytes)])
+            .build()
+            .map_err(|error| Error::internal(format!("zone bounds do not form an array: {error}")))?;
+        Ok(make_array(data))
+    }
+}
+
+/// Offsets of an array whose values end there; `None` when they are too large for `T`.
+fn offsets<T: ArrowNativeType + TryFrom<u64>>(ends: &[u64]) -> Option<Buffer> {
+    let mut offsets: Vec<T> = Vec::with_capacity(ends.len() + 1);
+    offsets.push(T::default());
+    for end in ends {
+        offsets.push(T::try_from(*end).ok()?);
+    }
+    Some(Buffer::from_vec(offsets))
 }
 
 impl Extrema for Bytes {
@@ -198,36 +246,19 @@ impl Extrema for Bytes {
     }
 
     fn close(&mut self) {
-        let (low, high) = self.open.take().unzip();
-        self.held += low.as_ref().map_or(0, Vec::len) + high.as_ref().map_or(0, Vec::len);
-        self.lows.push(low);
-        self.highs.push(high);
+        let open = self.open.take();
+        self.lows.push(open.as_ref().map(|(low, _)| low.as_slice()));
+        self.highs.push(open.as_ref().map(|(_, high)| high.as_slice()));
     }
 
     fn memory_bytes(&self) -> u64 {
-        (2 * self.held + 2 * self.lows.capacity() * size_of::<Option<Vec<u8>>>()) as u64
+        self.lows.memory_bytes() + self.highs.memory_bytes()
     }
 
     fn finish(self: Box<Self>) -> Result<(ArrayRef, ArrayRef)> {
         let Bytes { data_type, lows, highs, .. } = *self;
-        Ok((byte_array(&data_type, &lows)?, byte_array(&data_type, &highs)?))
+        Ok((lows.finish(&data_type)?, highs.finish(&data_type)?))
     }
-}
-
-fn byte_array(data_type: &DataType, values: &[Option<Vec<u8>>]) -> Result<ArrayRef> {
-    let bytes = || values.iter().map(Option::as_deref);
-    let text = || -> Result<Vec<Option<&str>>> {
-        bytes()
-            .map(|value| value.map(std::str::from_utf8).transpose())
-            .collect::<std::result::Result<_, _>>()
-            .map_err(|error| Error::internal(format!("a zone bound is not UTF-8: {error}")))
-    };
-    Ok(match data_type {
-        DataType::Utf8 => Arc::new(StringArray::from_iter(text()?)),
-        DataType::LargeUtf8 => Arc::new(LargeStringArray::from_iter(text()?)),
-        DataType::LargeBinary => Arc::new(LargeBinaryArray::from_iter(bytes())),
-        _ => Arc::new(BinaryArray::from_iter(bytes())),
-    })
 }
 
 struct Unbounded {
@@ -251,5 +282,17 @@ impl Extrema for Unbounded {
     fn finish(self: Box<Self>) -> Result<(ArrayRef, ArrayRef)> {
         let column = new_null_array(&self.data_type, self.zones);
         Ok((column.clone(), column))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_that_do_not_fit_are_no_array() {
+        assert!(offsets::<i32>(&[5, i32::MAX as u64]).is_some());
+        assert!(offsets::<i32>(&[5, i32::MAX as u64 + 1]).is_none());
+        assert!(offsets::<i64>(&[5, i32::MAX as u64 + 1]).is_some());
     }
 }
