@@ -1,7 +1,9 @@
 //! Reading what a BTREE segment holds: parameters, ids, the summary of its pages, and a copy without some rows.
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, UInt64Array};
-use arrow::compute::{concat, filter};
+use std::cmp::Ordering;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, UInt64Array, make_comparator};
+use arrow::compute::{SortOptions, concat, filter};
 use arrow::datatypes::{DataType, UInt32Type, UInt64Type};
 use roaring::RoaringTreemap;
 use serde_json::{Value, json};
@@ -210,6 +212,9 @@ pub(super) async fn inspect(segment: &SegmentFiles) -> Result<Value> {
             .as_primitive_opt::<UInt32Type>()
             .ok_or_else(|| Error::corrupt(&segment.label(name), "`null_count` is not made of counts"))?;
         nulls += counts.values().iter().map(|count| u64::from(*count)).sum::<u64>();
+        if !layout.parts {
+            problems.extend(lookup_problem(&lookup).await?);
+        }
         if let Some(data_type) = bounds_type(&lookup)
             && lookup.rows() > 0
         {
@@ -248,6 +253,22 @@ pub(super) async fn inspect(segment: &SegmentFiles) -> Result<Value> {
         "data_files": layout.data,
         "problems": problems,
     }))
+}
+
+/// What a reader that searches the lookup rows by halving would stumble over.
+async fn lookup_problem(lookup: &LanceFile) -> Result<Option<String>> {
+    let numbers = whole(lookup, 3, &DataType::UInt32, false).await?;
+    if let Some(numbers) = numbers.as_primitive_opt::<UInt32Type>()
+        && let Some((row, number)) = (0u32..).zip(numbers.values()).find(|(row, number)| row != *number)
+    {
+        return Ok(Some(format!("lookup row {row} is for page {number}")));
+    }
+    let Some(data_type) = bounds_type(lookup) else { return Ok(None) };
+    let mins = whole(lookup, 0, &data_type, true).await?;
+    let options = SortOptions { descending: false, nulls_first: true };
+    let Ok(compare) = make_comparator(&mins, &mins, options) else { return Ok(None) };
+    let fallen = (1..mins.len()).find(|row| compare(row - 1, *row) == Ordering::Greater);
+    Ok(fallen.map(|row| format!("page {row} begins before page {}", row - 1)))
 }
 
 /// Type of the first column of a file; `None` for a type this build has no name for.

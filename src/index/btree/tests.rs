@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::*;
 use crate::error::ErrorCode;
+use crate::file::{FileWriter, WriterField};
 use crate::format::schema::scalar_type;
 use crate::index::testing::{Random, Rows, build, by_ties, column, metadata, model, store};
 
@@ -184,6 +185,34 @@ fn inspection() {
     let empty = store(&build(&Btree, "int64", 0, &params(2), &[], &mut random));
     let seen = block_on(Btree.inspect(&empty)).unwrap();
     assert_eq!((&seen["rows"], &seen["pages"], &seen["min"], &seen["max"]), (&json!(0), &json!(0), &json!(null), &json!(null)));
+}
+
+#[test]
+fn inspection_names_a_lookup_that_would_mislead() {
+    let mut random = Random(8);
+    let rows = [Rows::dense(0, Arc::new(Int64Array::from(vec![1, 2, 3, 4, 5, 6])))];
+    let mut lookup = |mins: Vec<i64>, numbers: Vec<u32>| {
+        let mut built = build(&Btree, "int64", 0, &params(2), &rows, &mut random);
+        let mut file = FileWriter::new(vec![
+            WriterField::new("min", "int64", true),
+            WriterField::new("max", "int64", true),
+            WriterField::new("null_count", "uint32", false),
+            WriterField::new("page_idx", "uint32", false),
+        ]);
+        file.metadata(BATCH_SIZE, "2");
+        let count = mins.len();
+        let mins: ArrayRef = Arc::new(Int64Array::from(mins));
+        let counts: ArrayRef = Arc::new(UInt32Array::from(vec![0; count]));
+        for (column, values) in [mins.clone(), mins, counts, Arc::new(UInt32Array::from(numbers))].iter().enumerate() {
+            file.write_page(column, values).unwrap();
+        }
+        built.files[1].1 = file.finish().unwrap();
+        block_on(Btree.inspect(&store(&built))).unwrap()["problems"].clone()
+    };
+    assert_eq!(lookup(vec![1, 3, 5], vec![0, 1, 2]), json!([]));
+    assert_eq!(lookup(vec![1, 5, 3], vec![0, 1, 2]), json!(["page 2 begins before page 1"]));
+    assert_eq!(lookup(vec![1, 3, 5], vec![0, 2, 1]), json!(["lookup row 1 is for page 2"]));
+    assert_eq!(lookup(vec![1, 3], vec![0, 1]), json!(["2 lookup rows for 6 rows in pages of 2"]));
 }
 
 #[test]

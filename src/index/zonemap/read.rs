@@ -176,6 +176,12 @@ pub(super) async fn inspect(segment: &SegmentFiles) -> Result<Value> {
     {
         problems.push(format!("{} null rows are stored, the zones count {counted}", nulls.len()));
     }
+    let special = zones.null_counts.iter().zip(&zones.nan_counts).map(|(nulls, nans)| u64::from(*nulls) + u64::from(*nans));
+    for (at, (length, special)) in zones.lengths.iter().zip(special).enumerate() {
+        if *length == 0 || *length < special {
+            problems.push(format!("zone {at} spans {length} rows and counts {special} nulls and NaNs"));
+        }
+    }
     let placed: Vec<_> = zones.fragments.iter().zip(&zones.starts).zip(&zones.lengths).collect();
     for pair in placed.windows(2) {
         if let [((fragment, start), length), ((next, next_start), _)] = pair

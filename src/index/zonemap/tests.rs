@@ -247,3 +247,33 @@ fn parameters() {
     assert!(ZoneMap.merge_params(ZoneMap.default_params(), &seeds).is_err());
     assert_eq!(ZoneMap.row_domain(0, true), RowDomain::Address);
 }
+
+#[test]
+fn inspection_names_zones_that_cannot_be() {
+    let spec = BuildSpec {
+        data_type: DataType::Int64,
+        logical_type: "int64".to_owned(),
+        params: params(4),
+        index_version: 0,
+        rows_hint: None,
+    };
+    let inspect = |fragments: [u64; 2], starts: [u64; 2], lengths: [u64; 2], null_counts: [u32; 2], nulls: &[u64]| {
+        let zones = build::Zones {
+            null_counts: null_counts.to_vec(),
+            nan_counts: vec![0, 0],
+            fragments: fragments.to_vec(),
+            starts: starts.to_vec(),
+            lengths: lengths.to_vec(),
+        };
+        let bounds = || -> ArrayRef { Arc::new(Int64Array::from(vec![1, 2])) };
+        let nulls = nulls.iter().copied().collect();
+        let built = build::encode(&spec, 4, [bounds(), bounds()], zones, &nulls, 0).unwrap();
+        block_on(ZoneMap.inspect(&store(&built))).unwrap()["problems"].clone()
+    };
+    assert_eq!(inspect([0, 0], [0, 4], [4, 4], [1, 0], &[2]), json!([]));
+    assert_eq!(inspect([0, 0], [0, 4], [4, 4], [1, 0], &[]), json!(["0 null rows are stored, the zones count 1"]));
+    assert_eq!(inspect([0, 0], [0, 4], [4, 0], [0, 0], &[]), json!(["zone 1 spans 0 rows and counts 0 nulls and NaNs"]));
+    assert_eq!(inspect([0, 1], [0, 4], [1, 4], [2, 0], &[0, 1]), json!(["zone 0 spans 1 rows and counts 2 nulls and NaNs"]));
+    let overlap = "the zone of fragment 0 from row 3 on comes after the one of fragment 0 that ends at row 4";
+    assert_eq!(inspect([0, 0], [0, 3], [4, 4], [0, 0], &[]), json!([overlap]));
+}
