@@ -45,8 +45,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-const ROWS: u64 = 400_000;
-const BATCH: u64 = 50_000;
+const ROWS: u64 = 200_000;
+const BATCH: u64 = 40_000;
 
 fn mixed(row: u64) -> u64 {
     let mut bits = row.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -31,8 +31,8 @@ const BUCKET: u64 = size_of::<u16>() as u64;
 const SCRATCH: u64 = (size_of::<(u64, u32)>() + size_of::<usize>() + size_of::<(u32, u64)>()) as u64;
 /// Bytes that decide about a bucket.
 const WINDOW: usize = 8;
-/// Buckets a splitter: one for what lies below it, one for each length at which its bytes may end, one for longer rows.
-const GROUP: usize = WINDOW + 3;
+/// Buckets of rows with a splitter's bytes: one for each length at which they may end, one for longer rows.
+const GROUP: usize = WINDOW + 2;
 
 /// The bytes of an array's slots, whatever the offset width.
 pub struct ByteSlots {
@@ -328,29 +328,33 @@ fn distribute(source: impl Source, target: Target, scratch: &mut Scratch) -> Res
     let rows = target.ids.len();
     let skip = common_prefix(&source);
     let splitters = splitters(&source, rows, skip);
+    // First the buckets between splitters, close together because they are met most, then each splitter's group.
+    let group = |at: usize| splitters.len() + 1 + GROUP * at;
     let bucket_of = |value: &[u8]| {
         let key = window(value, skip);
         let at = splitters.partition_point(|splitter| *splitter < key);
         // A window ends in zeros where the value is over: of equal windows the shorter value comes first.
-        let inside = if splitters.get(at) == Some(&key) { 1 + (value.len() - skip).min(WINDOW + 1) } else { 0 };
-        GROUP * at + inside
+        if splitters.get(at) == Some(&key) { group(at) + (value.len() - skip).min(WINDOW + 1) } else { at }
     };
-    let buckets = GROUP * splitters.len() + 1;
+    let buckets = group(splitters.len());
+    let ascending = || {
+        (0..=splitters.len())
+            .flat_map(|at| std::iter::once(at).chain(group(at)..group(at + 1)))
+            .filter(|bucket| *bucket < buckets)
+    };
     let mut which: Vec<u16> = Vec::new();
     which.try_reserve_exact(rows).map_err(|_| out_of_memory(2 * rows))?;
-    let mut ends = vec![(0usize, 0usize); buckets];
+    let mut cursors = vec![(0usize, 0usize); buckets];
     source.each(|value, _| {
         let bucket = bucket_of(value);
         which.push(bucket as u16);
-        ends[bucket].0 += 1;
-        ends[bucket].1 += value.len();
+        cursors[bucket].0 += 1;
+        cursors[bucket].1 += value.len();
     });
-    let mut cursors = Vec::with_capacity(buckets);
     let (mut row, mut byte) = (0, 0);
-    for end in &mut ends {
-        cursors.push((row, byte));
-        (row, byte) = (row + end.0, byte + end.1);
-        *end = (row, byte);
+    for bucket in ascending() {
+        let (count, bytes) = std::mem::replace(&mut cursors[bucket], (row, byte));
+        (row, byte) = (row + count, byte + bytes);
     }
     let mut position = 0;
     source.each(|value, id| {
@@ -363,15 +367,17 @@ fn distribute(source: impl Source, target: Target, scratch: &mut Scratch) -> Res
         position += 1;
     });
     drop((source, which));
+    // Every cursor stands at the end of its bucket now.
     let (mut row, mut byte) = (0, 0);
-    for (bucket, (row_end, byte_end)) in ends.into_iter().enumerate() {
+    for bucket in ascending() {
+        let (row_end, byte_end) = cursors[bucket];
         let part = Target {
             arena: &mut target.arena[byte..byte_end],
             lengths: &mut target.lengths[row..row_end],
             ids: &mut target.ids[row..row_end],
         };
         (row, byte) = (row_end, byte_end);
-        if (1..=WINDOW + 1).contains(&(bucket % GROUP)) {
+        if bucket.checked_sub(group(0)).is_some_and(|at| at % GROUP <= WINDOW) {
             // The same bytes and the same end: equal values.
             continue;
         }
