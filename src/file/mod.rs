@@ -7,6 +7,7 @@
 mod container;
 mod encodings;
 mod fault;
+pub mod gather;
 mod layout;
 mod levels;
 pub mod messages;

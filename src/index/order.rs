@@ -2,8 +2,9 @@
 //!
 //! A number is compared through an unsigned key of its own width whose order is the index order.
 
+use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::buffer::ScalarBuffer;
-use arrow::datatypes::{ArrowNativeType, i256};
+use arrow::datatypes::{ArrowNativeType, DataType, i256};
 use half::f16;
 
 /// An unsigned key: compared, and spread over slots by its distance from a minimum.
@@ -201,6 +202,51 @@ pub fn numbers<N: Number>(array: &dyn arrow::array::Array) -> Option<ScalarBuffe
         .then(|| ScalarBuffer::new(buffer, data.offset(), data.len()))
 }
 
+/// Runs `$body` with `$key` giving a row's value in index order; a null is `None` and so before all values. `$other` for types
+/// without an order.
+macro_rules! with_order {
+    ($array:expr, $key:ident => $body:expr, else $other:expr) => {{
+        let array: &ArrayRef = $array;
+        macro_rules! keyed {
+            ($row:ident => $value:expr) => {{
+                let $key = |$row: usize| if array.is_valid($row) { $value } else { None };
+                $body
+            }};
+        }
+        match array.data_type() {
+            DataType::Boolean => keyed!(row => Some(array.as_boolean_opt()?.value(row))),
+            DataType::Utf8 => keyed!(row => Some(array.as_string_opt::<i32>()?.value(row).as_bytes())),
+            DataType::LargeUtf8 => keyed!(row => Some(array.as_string_opt::<i64>()?.value(row).as_bytes())),
+            DataType::Binary => keyed!(row => Some(array.as_binary_opt::<i32>()?.value(row))),
+            DataType::LargeBinary => keyed!(row => Some(array.as_binary_opt::<i64>()?.value(row))),
+            DataType::FixedSizeBinary(_) => keyed!(row => Some(array.as_fixed_size_binary_opt()?.value(row))),
+            other => with_number!(other, N => {
+                let numbers = numbers::<N>(array)?;
+                keyed!(row => Some(numbers.get(row)?.to_key()))
+            }, else $other),
+        }
+    }};
+}
+
+/// The row of the smallest (or with `descending` the largest) value that is not null; of equal ones the first.
+/// `None` when there is none, and for types without an order.
+pub fn extreme(array: &ArrayRef, descending: bool) -> Option<usize> {
+    fn best<K: Ord>(rows: usize, descending: bool, key: impl Fn(usize) -> Option<K>) -> Option<usize> {
+        let better = |best: (K, usize), next: (K, usize)| {
+            let wins = if descending { next.0 > best.0 } else { next.0 < best.0 };
+            if wins { next } else { best }
+        };
+        (0..rows).filter_map(|row| Some((key(row)?, row))).reduce(better).map(|(_, row)| row)
+    }
+    with_order!(array, key => best(array.len(), descending, key), else None)
+}
+
+/// The first row whose value is smaller than the one before it, nulls first; `None` when all ascend, and for types
+/// without an order.
+pub fn descent(array: &ArrayRef) -> Option<usize> {
+    with_order!(array, key => (1..array.len()).find(|row| key(row - 1) > key(*row)), else None)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,6 +266,18 @@ mod tests {
         keys_ascend(&[negative_nan, f64::NEG_INFINITY, -1.5, -0.0, 0.0, f64::MIN_POSITIVE, 1.0, f64::INFINITY, f64::NAN]);
         keys_ascend(&[f32::NEG_INFINITY, f32::MIN, -0.0, 0.0, 1.0, f32::INFINITY, f32::NAN]);
         keys_ascend(&[f16::NEG_INFINITY, f16::NEG_ONE, f16::NEG_ZERO, f16::ZERO, f16::ONE, f16::INFINITY, f16::NAN]);
+    }
+
+    #[test]
+    fn extremes_skip_nulls_and_follow_the_order() {
+        use std::sync::Arc;
+        let floats: ArrayRef =
+            Arc::new(arrow::array::Float64Array::from(vec![None, Some(0.0), Some(-0.0), Some(f64::NAN), Some(7.0)]));
+        assert_eq!((extreme(&floats, false), extreme(&floats, true)), (Some(2), Some(3)));
+        let texts: ArrayRef = Arc::new(arrow::array::StringArray::from(vec![Some("b"), None, Some("a"), Some("b")]));
+        assert_eq!((extreme(&texts, false), extreme(&texts, true)), (Some(2), Some(0)));
+        assert_eq!(extreme(&texts.slice(1, 1), false), None);
+        assert_eq!((descent(&floats), descent(&floats.slice(2, 2)), descent(&texts)), (Some(2), None, Some(1)));
     }
 
     #[test]

@@ -3,13 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, new_null_array};
-use arrow::buffer::BooleanBuffer;
-use arrow::compute::filter;
+use arrow::array::{Array, ArrayRef, AsArray, new_null_array};
 use arrow::datatypes::{DataType, UInt64Type};
 use roaring::RoaringBitmap;
 
 use crate::error::{Error, ErrorCode, Result};
+use crate::file::gather::filter;
 use crate::file::{ColumnScan, LanceFile};
 use crate::format::deletion::decode_deletions;
 use crate::format::fragment::{DataFile, Fragment, RowIdSource};
@@ -263,8 +262,7 @@ impl FragmentScan {
         }
         let ids = ids.unwrap_or_else(|| (first..first + values.len() as u64).collect());
         let ids = ids.into_iter().zip(&keep).filter_map(|(id, keep)| keep.then_some(id)).collect();
-        let mask = BooleanArray::new(BooleanBuffer::from(keep), None);
-        let values = filter(&values, &mask).map_err(|e| Error::internal(format!("filtering deleted rows: {e}")))?;
+        let values = filter(&values, &keep)?;
         Ok(Some(ColumnBatch { fragment: self.fragment, values, rows: compact(ids) }))
     }
 }

@@ -26,6 +26,7 @@ def samples(tmp_path_factory):
     folder = tmp_path_factory.mktemp("start")
     shutil.copytree(made, folder / "samples")
     host = hosts.ServeHost(folder)
+    host.made = pathlib.Path(made)
     yield host
     host.close()
 
@@ -65,6 +66,26 @@ def test_browser(samples, browser):
     assert answer["console"][-1].startswith("5 fragments indexed, version "), answer
     assert answer["workers"] == 2
     assert not uncovered(samples, "deferred", "user_id_idx")
+
+
+def test_edge(samples):
+    """In Node with the two things that differ on such a host: the `workerd` entry, and wasm imports that are modules."""
+    (code,) = blocks("js edge")
+    target = samples.put(samples.made / "deferred.lance")
+    assert not any(oracle.coverage(samples.local(target), "user_id_idx"))
+    # Inside the checkout, so that the bare name of the package resolves as it does for its users.
+    module = command.ROOT / "tests" / "artifacts" / "edge-example.mjs"
+    module.parent.mkdir(exist_ok=True)
+    module.write_text(code)
+    like = (command.ROOT / "tests" / "js" / "workerd-like.mjs").as_uri()
+    run = f"""import {{ register }} from "node:module"; register("{like}");
+const worker = await import("{module.as_uri()}"); await worker.default.scheduled({{}}, {{ TABLE: "{target}" }});"""
+    done = subprocess.run(
+        ["node", "--conditions=workerd", "--input-type=module", "-e", run], cwd=command.ROOT, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("5 fragments indexed, version "), done.stdout
+    oracle.fully_covered(samples.local(target), "user_id_idx")
 
 
 def test_links_lead_somewhere():

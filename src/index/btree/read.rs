@@ -1,19 +1,18 @@
 //! Reading what a BTREE segment holds: parameters, ids, the summary of its pages, and a copy without some rows.
 
-use std::cmp::Ordering;
-
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, UInt64Array, make_comparator};
-use arrow::compute::{SortOptions, concat, filter};
+use arrow::array::{Array, ArrayRef, AsArray, UInt64Array};
 use arrow::datatypes::{DataType, UInt32Type, UInt64Type};
 use roaring::RoaringTreemap;
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
+use crate::file::gather::{concat, filter};
 use crate::file::{ColumnScan, LanceFile};
 use crate::format::schema::scalar_type;
 use crate::index::btree::write::PageWriter;
 use crate::index::btree::{BATCH_SIZE, DEFAULT_BATCH_SIZE, PAGE_DATA, PAGE_LOOKUP, RANGE_PARTITIONED, ZONE_SIZE};
 use crate::index::json::scalar;
+use crate::index::order::descent;
 use crate::index::sort::PAGE_ROWS;
 use crate::index::{BuiltIndex, Params, SegmentFiles};
 
@@ -140,15 +139,14 @@ pub(super) async fn copy_without(
     let mut ids = Pieces { scan: file.scan(ids_at, &DataType::UInt64, false, 0..file.rows()), rest: None };
     let mut writer = PageWriter::new(data_type, &logical_type, size, segment.index_version());
     let mut waiting: (Vec<ArrayRef>, Vec<ArrayRef>, usize) = Default::default();
-    let failed = |error| Error::internal(format!("index rows cannot be filtered: {error}"));
     loop {
         let rows = values.available().await?.min(ids.available().await?);
         let (Some(value_part), Some(id_part)) = (values.take(rows), ids.take(rows)) else { break };
         let part = ids_of(segment, PAGE_DATA, &id_part)?;
-        let keep = BooleanArray::from_iter(part.values().iter().map(|id| Some(!drop(*id))));
-        waiting.0.push(filter(&value_part, &keep).map_err(failed)?);
-        waiting.1.push(filter(&id_part, &keep).map_err(failed)?);
-        waiting.2 += keep.true_count();
+        let keep: Vec<bool> = part.values().iter().map(|id| !drop(*id)).collect();
+        waiting.0.push(filter(&value_part, &keep)?);
+        waiting.1.push(filter(&id_part, &keep)?);
+        waiting.2 += keep.iter().filter(|keep| **keep).count();
         if waiting.2 >= PAGE_ROWS {
             flush(segment, &mut writer, std::mem::take(&mut waiting))?;
         }
@@ -166,12 +164,9 @@ fn flush(segment: &SegmentFiles, writer: &mut PageWriter, waiting: (Vec<ArrayRef
     if rows == 0 {
         return Ok(());
     }
-    let join = |parts: &[ArrayRef]| {
-        let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
-        concat(&parts).map_err(|error| Error::internal(format!("index rows cannot be joined: {error}")))
-    };
-    let ids = ids_of(segment, PAGE_DATA, &join(&ids)?)?;
-    writer.push(&join(&values)?, ids)
+    let Some(data_type) = values.first().map(|part| part.data_type().clone()) else { return Ok(()) };
+    let ids = ids_of(segment, PAGE_DATA, &concat(&ids, &DataType::UInt64)?)?;
+    writer.push(&concat(&values, &data_type)?, ids)
 }
 
 /// Reads a whole column of a small file.
@@ -181,11 +176,7 @@ pub(in crate::index) async fn whole(file: &LanceFile, column: usize, data_type: 
     while let Some(part) = scan.next().await? {
         parts.push(part);
     }
-    let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
-    if parts.is_empty() {
-        return Ok(arrow::array::new_empty_array(data_type));
-    }
-    concat(&parts).map_err(|error| Error::internal(format!("column parts cannot be joined: {error}")))
+    concat(&parts, data_type)
 }
 
 pub(super) async fn inspect(segment: &SegmentFiles) -> Result<Value> {
@@ -265,10 +256,7 @@ async fn lookup_problem(lookup: &LanceFile) -> Result<Option<String>> {
     }
     let Some(data_type) = bounds_type(lookup) else { return Ok(None) };
     let mins = whole(lookup, 0, &data_type, true).await?;
-    let options = SortOptions { descending: false, nulls_first: true };
-    let Ok(compare) = make_comparator(&mins, &mins, options) else { return Ok(None) };
-    let fallen = (1..mins.len()).find(|row| compare(row - 1, *row) == Ordering::Greater);
-    Ok(fallen.map(|row| format!("page {row} begins before page {}", row - 1)))
+    Ok(descent(&mins).map(|row| format!("page {row} begins before page {}", row - 1)))
 }
 
 /// Type of the first column of a file; `None` for a type this build has no name for.

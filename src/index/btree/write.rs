@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, UInt32Array, UInt64Array, new_null_array};
-use arrow::compute::{concat, take};
 use arrow::datatypes::DataType;
 use bytes::Bytes;
 
 use crate::error::{Error, ErrorCode, Result};
+use crate::file::gather::{concat, take};
 use crate::file::{FileWriter, WriterField};
 use crate::format::index_metadata::IndexDetails;
 use crate::index::btree::{BATCH_SIZE, PAGE_DATA, PAGE_LOOKUP, RANGE_PARTITIONED, TYPE_URL};
@@ -82,12 +82,12 @@ impl PageWriter {
     /// Copies the rows at which lookup pages begin and end.
     fn note_boundaries(&mut self, values: &ArrayRef, end: u64) -> Result<()> {
         let (start, size) = (self.rows, self.batch_size);
-        let local = |from: u64| -> UInt64Array { (from..end).step_by(step(size)).map(|row| row - start).collect() };
+        let local = |from: u64| (from..end).step_by(step(size)).map(move |row| (row - start) as usize);
         let first = start.next_multiple_of(size);
         let last = (start + 1).next_multiple_of(size) - 1;
-        self.firsts.push(pick(values, &local(first))?);
-        self.lasts.push(pick(values, &local(last))?);
-        self.tail = Some(pick(values, &UInt64Array::from(vec![end - 1 - start]))?);
+        self.firsts.push(take(values, local(first))?);
+        self.lasts.push(take(values, local(last))?);
+        self.tail = Some(take(values, std::iter::once((end - 1 - start) as usize))?);
         Ok(())
     }
 
@@ -115,8 +115,8 @@ impl PageWriter {
         if pages > 0 {
             let nulls_of = |page: u64| self.nulls.saturating_sub(page * self.batch_size).min(self.batch_size) as u32;
             let columns: [ArrayRef; 4] = [
-                join(&self.firsts)?,
-                join(&self.lasts)?,
+                concat(&self.firsts, &self.data_type)?,
+                concat(&self.lasts, &self.data_type)?,
                 Arc::new(UInt32Array::from_iter_values((0..pages).map(nulls_of))),
                 Arc::new(UInt32Array::from_iter_values(0..pages as u32)),
             ];
@@ -146,13 +146,4 @@ impl PageWriter {
 fn step(size: u64) -> usize {
     // A page size beyond usize has at most one boundary in any array, and so has the largest step.
     usize::try_from(size).unwrap_or(usize::MAX)
-}
-
-fn pick(values: &ArrayRef, rows: &UInt64Array) -> Result<ArrayRef> {
-    take(values, rows, None).map_err(|error| Error::internal(format!("lookup rows cannot be taken: {error}")))
-}
-
-fn join(parts: &[ArrayRef]) -> Result<ArrayRef> {
-    let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
-    concat(&parts).map_err(|error| Error::internal(format!("lookup rows cannot be joined: {error}")))
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, UInt32Array, UInt64Array};
-use arrow::compute::take;
 use roaring::RoaringTreemap;
 
 use crate::error::{Error, Result};
+use crate::file::gather::take;
 use crate::file::{FileWriter, WriterField};
 use crate::format::row::RowAddress;
 use crate::format::treemap::encode_row_treemap;
@@ -175,8 +175,7 @@ pub(super) fn encode(
     ];
     if let Some(positions) = order {
         for column in &mut columns {
-            *column =
-                take(column, &positions, None).map_err(|error| Error::internal(format!("zones cannot be ordered: {error}")))?;
+            *column = take(column, positions.iter().copied())?;
         }
     }
     for (at, column) in columns.iter().enumerate() {
@@ -201,12 +200,12 @@ pub(super) fn encode(
 }
 
 /// Where to take the zones from so that they ascend; `None` when they do.
-fn order(zones: &Zones) -> Option<UInt64Array> {
+fn order(zones: &Zones) -> Option<Vec<usize>> {
     let places = || zones.fragments.iter().zip(&zones.starts);
     if places().is_sorted() {
         return None;
     }
-    let mut order: Vec<_> = places().zip(0u64..).collect();
+    let mut order: Vec<_> = places().zip(0..).collect();
     order.sort_unstable();
-    Some(UInt64Array::from_iter_values(order.iter().map(|(_, at)| *at)))
+    Some(order.into_iter().map(|(_, at)| at).collect())
 }

@@ -1,18 +1,19 @@
 //! Reading what a ZONEMAP segment holds.
 
-use arrow::array::{ArrayRef, AsArray, UInt64Array};
-use arrow::compute::{SortOptions, sort_to_indices, take};
+use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::{DataType, UInt32Type, UInt64Type};
 use roaring::RoaringTreemap;
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 use crate::file::LanceFile;
+use crate::file::gather::take;
 use crate::format::row::RowAddress;
 use crate::format::schema::scalar_type;
 use crate::format::treemap::decode_row_treemap;
 use crate::index::btree::whole;
 use crate::index::json::scalar;
+use crate::index::order::extreme;
 use crate::index::zonemap::build::{Zones, encode};
 use crate::index::zonemap::details::params_of;
 use crate::index::zonemap::{DEFAULT_ROWS_PER_ZONE, FILE, NULL_BITMAP, ROWS_PER_ZONE};
@@ -112,7 +113,7 @@ pub(super) async fn copy_without(
     let old = zones(segment, &file).await?;
     let kept_nulls: RoaringTreemap = nulls.iter().filter(|address| !drop(*address)).collect();
     let mut new = Zones::default();
-    let mut kept: Vec<u64> = Vec::new();
+    let mut kept: Vec<usize> = Vec::new();
     let counted = old.null_counts.iter().zip(&old.nan_counts);
     let placed = old.fragments.iter().zip(&old.starts).zip(&old.lengths);
     for (at, ((null_count, nan_count), ((fragment, start), length))) in (0..).zip(counted.zip(placed)) {
@@ -133,10 +134,8 @@ pub(super) async fn copy_without(
         new.starts.push(*start);
         new.lengths.push(*length);
     }
-    let kept = UInt64Array::from(kept);
     let [low, high] = bounds(segment, &file, data_type).await?;
-    let pick =
-        |array: ArrayRef| take(&array, &kept, None).map_err(|error| Error::internal(format!("zones cannot be taken: {error}")));
+    let pick = |array: ArrayRef| take(&array, kept.iter().copied());
     let spec = BuildSpec {
         data_type: data_type.clone(),
         logical_type,
@@ -217,8 +216,5 @@ pub(super) async fn inspect(segment: &SegmentFiles) -> Result<Value> {
 
 /// The smallest (or largest) value of a column in index order.
 fn first_of(array: &ArrayRef, descending: bool) -> Value {
-    match sort_to_indices(array, Some(SortOptions { descending, nulls_first: false }), Some(1)) {
-        Ok(order) if !order.is_empty() => scalar(array, order.value(0) as usize),
-        _ => Value::Null,
-    }
+    extreme(array, descending).map_or(Value::Null, |row| scalar(array, row))
 }
