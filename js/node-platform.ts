@@ -4,6 +4,7 @@ import { availableParallelism } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
+import { invalid } from "./errors.js";
 import { folderStore } from "./node-fs.js";
 import { setPlatform } from "./platform.js";
 import type { Glue, WorkerPort, WorkerSource } from "./platform.js";
@@ -38,12 +39,20 @@ function locate(source: string | URL): URL | string {
 
 function localPath(target: string): { path: string; url: string } | null {
   let name = target;
-  if (target.startsWith("file:")) name = fileURLToPath(target);
+  if (target.startsWith("file:")) name = pathOf(target);
   // A scheme that was not understood is a mistake, not a file name; one letter is a drive.
   else if (target === "" || /^[a-z][a-z0-9+.-]+:\/\//i.test(target)) return null;
   const absolute = path.resolve(name);
   // As it is written, not percent-encoded: the engine's paths are names, not addresses.
   return { path: absolute, url: `file:///${absolute.split(path.sep).join("/").replace(/^\/+/, "")}` };
+}
+
+function pathOf(target: string): string {
+  try {
+    return fileURLToPath(target);
+  } catch (error) {
+    throw invalid(`${target} is no address of a folder on this machine: ${(error as Error).message}`);
+  }
 }
 
 setPlatform({

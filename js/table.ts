@@ -5,6 +5,7 @@ import { aborted, currentEngine } from "./engine.js";
 import type { Engine } from "./engine.js";
 import { invalid, WhetstoneError } from "./errors.js";
 import type { ErrorCode } from "./errors.js";
+import { checkPlan } from "./plan.js";
 import { platform } from "./platform.js";
 import type { Glue } from "./platform.js";
 import { WorkerPool } from "./pool.js";
@@ -68,7 +69,7 @@ interface TableInfo {
 const NOT_COMMITTED: ReadonlySet<ErrorCode> = new Set([
   "ABORTED", "INDEX_NOT_FOUND", "INDEX_AMBIGUOUS", "INDEX_DROPPED", "INDEX_CHANGED", "COLUMN_NOT_FOUND", "DETAILS_DIFFER", "NOTHING_LEFT",
   "PARTIAL_REPLACEMENT", "BITMAP_UNKNOWN", "TYPE_CHANGED", "OVERLAP", "UUID_IN_USE", "STALE_PLAN", "COMMIT_CONFLICT", "HISTORY_UNSUPPORTED",
-  "UNSUPPORTED_FEATURE", "STORE_UNSAFE",
+  "UNSUPPORTED_FEATURE", "STORE_UNSAFE", "INVALID_ARGUMENT",
 ] as const);
 
 /** Time a commit has to end by itself after its signal fired. */
@@ -200,7 +201,7 @@ export class Table {
   /** Executes a plan. When it fails before the commit, what was uploaded is removed, or listed in the error. */
   async run(plan: Plan, options: RunOptions = {}): Promise<Report> {
     this.#open();
-    if (plan.kind !== "refresh") throw invalid(`this release cannot run a plan of kind ${String((plan as { kind: unknown }).kind)}`);
+    checkPlan(plan);
     const { signal, onProgress } = options;
     if (signal?.aborted) throw aborted();
     const rowsTotal = plan.tasks.reduce((sum, task) => sum + task.rows, 0);

@@ -8,6 +8,7 @@ import type { OpenOptions, PlanRefreshOptions, RefreshPlan, StoreOptions, Table 
 import { serve } from "../serve.js";
 import { progress } from "./progress.js";
 import * as render from "./render.js";
+import { printable } from "./text.js";
 import { help, parse, UsageError } from "./usage.js";
 import type { Invocation } from "./usage.js";
 
@@ -31,16 +32,22 @@ export async function main(argv: string[]): Promise<number> {
     await run(invocation, interrupt.signal);
     return EXIT.done;
   } catch (error) {
-    return failed(WhetstoneError.from(error), argv.includes("--json"));
+    return failed(WhetstoneError.from(error), argv[0], argv.includes("--json"));
   } finally {
     process.off("SIGINT", onSignal);
     process.off("SIGTERM", onSignal);
   }
 }
 
-function failed(error: WhetstoneError, json: boolean): number {
+/** What a refresh that failed says about the table, where its sentence does not. */
+function unchanged(error: WhetstoneError, command: string | undefined): string {
+  if (command !== "refresh" || error instanceof UsageError || error.changed !== "nothing" || /nothing (was|is) (changed|committed)/i.test(error.message)) return "";
+  return `${/[.!?]$/.test(error.message) ? "" : "."} Nothing was changed`;
+}
+
+function failed(error: WhetstoneError, command: string | undefined, json: boolean): number {
   if (json) print({ error: error.toJSON() });
-  else process.stderr.write(`whetstone: ${error.message} [${error.code}]\n`);
+  else process.stderr.write(`whetstone: ${printable(error.message)}${unchanged(error, command)} [${error.code}]\n`);
   if (error instanceof UsageError) return EXIT.usage;
   const unclear = error.code === "COMMIT_UNKNOWN" || error.changed === "unknown" || error.changed === "committed";
   return unclear ? EXIT.unknown : EXIT.failed;
@@ -53,7 +60,7 @@ function print(document: unknown): void {
 /** The document on stdout, as JSON or as text. */
 function answer<T>(invocation: Invocation, document: T, text: (document: T) => string): void {
   if (invocation.flag("json")) print(document);
-  else process.stdout.write(`${text(document)}\n`);
+  else process.stdout.write(`${text(printable(document))}\n`);
 }
 
 async function run(invocation: Invocation, signal: AbortSignal): Promise<void> {

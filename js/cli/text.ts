@@ -26,6 +26,20 @@ export function pairs(entries: readonly (readonly [string, string])[]): string {
   return entries.map(([name, value]) => `${name}${" ".repeat(widest - width(name))}   ${value}`).join("\n");
 }
 
+// What moves the cursor, starts an escape sequence, breaks the line or turns the direction of writing.
+const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
+/** The same document with no character in any text that a terminal obeys: names come from tables, and tables from anybody. */
+export function printable<T>(value: T): T {
+  const map = (one: unknown): unknown => {
+    if (typeof one === "string") return one.replace(CONTROLS, (c) => `\\u{${c.charCodeAt(0).toString(16)}}`);
+    if (Array.isArray(one)) return one.map(map);
+    if (typeof one !== "object" || one === null) return one;
+    return Object.fromEntries(Object.entries(one).map(([key, inner]) => [map(key), map(inner)]));
+  };
+  return map(value) as T;
+}
+
 const UNKNOWN = "unknown";
 
 export function count(value: number | null | undefined): string {

@@ -83,7 +83,7 @@ export function parse(argv: string[]): Invocation {
     if (name !== undefined && name !== "help" && name !== "--help" && name !== "-h") throw new UsageError(`give the command first: whetstone ${Object.keys(COMMANDS).join(" | ")}`);
     return invocation(null, argv.slice(1), {});
   }
-  if (!(name in COMMANDS)) throw new UsageError(`there is no command ${name}: the commands are ${Object.keys(COMMANDS).join(", ")}`);
+  if (!Object.hasOwn(COMMANDS, name)) throw new UsageError(`there is no command ${name}: the commands are ${Object.keys(COMMANDS).join(", ")}`);
   const command = COMMANDS[name as CommandName] as Command;
   const known = Object.fromEntries(command.options.flatMap((option) => {
     const { value, alias, many } = OPTIONS[option] as Option;
@@ -94,7 +94,7 @@ export function parse(argv: string[]): Invocation {
   try {
     parsed = parseArgs({ args: argv.slice(1), options: known, allowPositionals: true });
   } catch (error) {
-    throw new UsageError(`${(error as Error).message.split(". ", 1)[0]}; whetstone ${name} --help lists the options`);
+    throw new UsageError(`${(error as Error).message.split(/\.\s/, 1)[0]}; whetstone ${name} --help lists the options`);
   }
   const values: Record<string, unknown> = { ...parsed.values };
   for (const option of command.options) {
@@ -120,7 +120,8 @@ function invocation(command: CommandName | null, positionals: string[], values: 
       const given = text(name);
       if (given === undefined) return undefined;
       const number = Number(given);
-      if (!/^\d+$/.test(given) || !Number.isSafeInteger(number) || number < least) throw new UsageError(`--${name} takes a whole number of at least ${least}, not ${given}`);
+      if (!/^\d+$/.test(given) || number < least) throw new UsageError(`--${name} takes a whole number of at least ${least}, not ${given === "" ? "nothing" : given}`);
+      if (!Number.isSafeInteger(number)) throw new UsageError(`--${name} takes a whole number of at most ${Number.MAX_SAFE_INTEGER}, not ${given}`);
       return number;
     },
   };

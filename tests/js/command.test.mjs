@@ -81,6 +81,7 @@ test("exit 2: wrong usage", async () => {
     ["plan", "x", "i", "--at", "0x1"], ["plan", "x", "i", "--bogus"], ["plan", "x", "i", "--param", "nokey"], ["show", "x", "--at", "1", "--tag", "t"],
     ["show"], ["show", "a", "b"], ["nonsense"], ["--json"], ["refresh", "x", "i", "--plan", "/no/such/file"], ["serve", "/no/such/folder"], ["serve", ".", "--port", "70000"],
     ["show", "x", "--store", "ftp"], ["plan", "x", "i", "--workers", "2"], ["show", "x", "--at", "99999999999999999999"],
+    ["toString", "x"], ["constructor"],
   ];
   for (const args of wrong) {
     const { status, stdout, stderr } = await command(args);
@@ -149,6 +150,68 @@ test("serve prints its address, serves, and ends on a signal", async (t) => {
   const ended = new Promise((resolve) => child.on("exit", (status) => resolve(status)));
   child.kill("SIGTERM");
   assert.equal(await ended, 0);
+});
+
+test("an address that is none is a mistake of the caller's", async () => {
+  for (const target of ["file://elsewhere/users.lance", "file:///tmp/%zz"]) {
+    const { status, document } = await json(["show", target]);
+    assert.equal(status, 1);
+    assert.equal(document.error.code, "INVALID_ARGUMENT");
+    assert.ok(document.error.message.startsWith(target));
+  }
+});
+
+test("text for people holds nothing that a terminal obeys", async () => {
+  const { status, stderr } = await command(["plan", table("fragments_200"), "\x1b[2J\u202ek\n_idx"]);
+  assert.equal(status, 1);
+  assert.match(stderr, /no index \\u\{1b\}\[2J\\u\{202e\}k\\u\{a\}_idx;/);
+});
+
+test("a refresh that failed says that nothing was changed", async (t) => {
+  const folder = copyTable(t, "fragments_200");
+  rmSync(path.join(folder, "data"), { recursive: true });
+  const { status, stderr } = await command(["refresh", folder, "k_idx", "--quiet"]);
+  assert.equal(status, 1);
+  assert.match(stderr, /there is no such object\. Nothing was changed \[CORRUPT_FILE\]/);
+});
+
+test("a plan that was tampered with is refused before anything is built", async (t) => {
+  const folder = copyTable(t, "fragments_200");
+  const file = path.join(scratch(t), "plan.json");
+  const { document: good } = await json(["plan", folder, "k_idx", "--num-segments", "2"]);
+  const indices = readdirSync(path.join(folder, "_indices"));
+  const change = {
+    "no tasks": (plan) => { delete plan.tasks; }, "tasks of nothing": (plan) => { plan.tasks = [null]; }, "tasks no list": (plan) => { plan.tasks = {}; },
+    "no format": (plan) => { delete plan.format; }, "format 99": (plan) => { plan.format = 99; }, "version 1e300": (plan) => { plan.v_plan = 1e300; },
+    "rows": (plan) => { plan.tasks[0].rows = -1; }, "version of a task": (plan) => { plan.tasks[1].v_plan = 1; }, "no index of a task": (plan) => { plan.tasks[1].index = null; },
+    "name": (plan) => { plan.tasks[1].index.name = "v_idx"; }, "field": (plan) => { plan.tasks[1].index.field_id = 0; }, "method": (plan) => { plan.tasks[0].index.method = "BITMAP"; },
+    "branch": (plan) => { plan.branch = 7; },
+  };
+  for (const [what, edit] of Object.entries(change)) {
+    const plan = structuredClone(good);
+    edit(plan);
+    writeFileSync(file, JSON.stringify(plan));
+    const { status, document } = await json(["refresh", folder, "k_idx", "--plan", file, "--quiet"]);
+    assert.equal(status, 1, what);
+    assert.equal(document.error.code, "INVALID_ARGUMENT", what);
+    assert.equal(document.error.changed, "nothing", what);
+    assert.deepEqual(readdirSync(path.join(folder, "_indices")), indices, what);
+  }
+});
+
+test("what was built for a plan that the commit refuses is removed again", async (t) => {
+  const folder = copyTable(t, "fragments_200");
+  const file = path.join(scratch(t), "plan.json");
+  const { document: plan } = await json(["plan", folder, "k_idx"]);
+  plan.tasks[0].fragments = [plan.sets.covered[0]];
+  writeFileSync(file, JSON.stringify(plan));
+  const files = () => readdirSync(path.join(folder, "_indices"), { recursive: true }).filter((name) => name.endsWith(".lance"));
+  const before = files();
+  const { status, document } = await json(["refresh", folder, "k_idx", "--plan", file, "--quiet"]);
+  assert.equal(status, 1);
+  assert.equal(document.error.code, "INVALID_ARGUMENT");
+  assert.equal(document.error.changed, "nothing");
+  assert.deepEqual(files(), before);
 });
 
 test("a plan for another index, or no plan at all, is refused", async (t) => {
