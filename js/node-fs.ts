@@ -75,7 +75,7 @@ export function folderStore(folder: string): HostOperations {
       // In the folder of the target, so that both are on one file system; hidden, and no name that the format knows.
       const temporary = path.join(path.dirname(target), `.whetstone-${randomUUID()}.tmp`);
       try {
-        await mkdir(path.dirname(target), { recursive: true });
+        await makeFolder(path.dirname(target));
         const file = await open(temporary, "wx");
         try {
           for (const chunk of chunks) await writeAll(file, chunk);
@@ -103,6 +103,18 @@ export function folderStore(folder: string): HostOperations {
       }
     },
   };
+}
+
+/** Not `mkdir` with `recursive`: on a file system that is read-only, that reports a missing folder. */
+async function makeFolder(folder: string): Promise<void> {
+  const once = (): Promise<void> => mkdir(folder).catch((error: unknown) => {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  });
+  await once().catch(async (error: unknown) => {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT" || path.dirname(folder) === folder) throw error;
+    await makeFolder(path.dirname(folder));
+    await once();
+  });
 }
 
 async function writeAll(file: Awaited<ReturnType<typeof open>>, chunk: Uint8Array): Promise<void> {

@@ -21,6 +21,7 @@ function checkTask(plan: RefreshPlan, task: BuildTask, what: string): void {
   if (!isObject(task)) throw invalid(`${what} is no object`);
   if (!isObject(task.index)) throw invalid(`${what}: index is no object`);
   whole(`${what}: rows`, task.rows);
+  if (!Array.isArray(task.fragments) || (task.fragments.length === 0 && !task.copy_of)) throw invalid(`${what}: fragments is no list of fragments`);
   if (task.v_plan !== plan.v_plan) throw invalid(`${what} is for version ${said(task.v_plan)}, the plan for version ${plan.v_plan}`);
   // Built for another index, the segment could only be thrown away again.
   for (const key of ["name", "field_id", "method", "type_url", "row_domain"] as const) {

@@ -1,4 +1,5 @@
 // The `whetstone` command.
+import { setMaxListeners } from "node:events";
 import { readFileSync } from "node:fs";
 import { readFile, realpath, stat } from "node:fs/promises";
 import { spawn } from "node:child_process";
@@ -20,6 +21,7 @@ export async function main(argv: string[]): Promise<number> {
   // Whoever reads our output may stop reading (`| head`): that is not an error.
   process.stdout.on("error", (error: NodeJS.ErrnoException) => { if (error.code === "EPIPE") process.exit(EXIT.done); });
   const interrupt = new AbortController();
+  setMaxListeners(0, interrupt.signal); // one for every task that waits, of any number: no leak to warn of
   const onSignal = (): void => interrupt.abort();
   process.once("SIGINT", onSignal);
   process.once("SIGTERM", onSignal);
@@ -41,8 +43,12 @@ export async function main(argv: string[]): Promise<number> {
 
 /** What a refresh that failed says about the table, where its sentence does not. */
 function unchanged(error: WhetstoneError, command: string | undefined): string {
-  if (command !== "refresh" || error instanceof UsageError || error.changed !== "nothing" || /nothing (was|is) (changed|committed)/i.test(error.message)) return "";
-  return `${/[.!?]$/.test(error.message) ? "" : "."} Nothing was changed`;
+  if (command !== "refresh" || error instanceof UsageError || /nothing (was|is) (changed|committed)|left on the store/i.test(error.message)) return "";
+  const stop = /[.!?]$/.test(error.message) ? "" : ".";
+  if (error.changed === "nothing") return `${stop} Nothing was changed`;
+  if (error.changed !== "staged") return "";
+  const left = error.detail["staged"];
+  return `${stop} Nothing was committed; left on the store, named by no manifest: ${Array.isArray(left) ? printable(left).join(", ") : "what was built"}`;
 }
 
 function failed(error: WhetstoneError, command: string | undefined, json: boolean): number {

@@ -26,6 +26,7 @@ use crate::format::manifest::Manifest;
 use crate::format::row::RowDomain;
 use crate::format::schema::scalar_type;
 use crate::table::Table;
+use crate::table::show::{js_text, refresh_command};
 
 /// Plans a refresh of `index` on the version of `table`. Nothing is written.
 ///
@@ -424,14 +425,15 @@ impl<'a> Planner<'a> {
         }
         let more = needed.div_ceil(limit.max(1)).saturating_mul(options.segments.unwrap_or(1));
         let (name, table) = (&self.target.name, self.table.store().uri());
+        let branch = self.table.manifest().manifest.branch.as_deref();
         self.warnings.push(
             Advice::warning(
                 "memory_estimate",
                 format!("the heaviest task may need up to {needed} bytes, more than the {limit} allowed; it stops with MEMORY_LIMIT then"),
             )
             .act(
-                format!("whetstone refresh {table} {name} --num-segments {more}"),
-                format!("table.refresh({name:?}, {{ segments: {more} }})"),
+                refresh_command(&table, branch, name, &format!("--num-segments {more}")),
+                format!("table.refresh({}, {{ segments: {more} }})", js_text(name)),
             ),
         );
     }

@@ -14,7 +14,7 @@ pub struct RequestCounts {
     /// Bytes received in bodies.
     pub bytes: u64,
     /// Bytes sent in bodies.
-    #[serde(rename = "written", default)]
+    #[serde(default)]
     pub bytes_written: u64,
 }
 

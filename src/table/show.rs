@@ -211,8 +211,32 @@ fn warnings(table: &Table, indices: &[IndexInfo]) -> Vec<Advice> {
 }
 
 fn refresh(table: &Table, index: &str) -> Action {
-    let uri = table.store().uri();
-    Action { command: format!("whetstone refresh {uri:?} {index:?}"), js: format!("table.refresh({index:?})") }
+    let branch = table.manifest().manifest.branch.as_deref();
+    Action { command: refresh_command(&table.store().uri(), branch, index, ""), js: format!("table.refresh({})", js_text(index)) }
+}
+
+/// The command line that refreshes `index` of the table at `uri`, to be pasted into a shell: names and addresses come from
+/// anybody, and nothing in them may mean anything to the shell or be taken for an option. `options` is ours.
+pub(crate) fn refresh_command(uri: &str, branch: Option<&str>, index: &str, options: &str) -> String {
+    let mut words = vec!["whetstone refresh".to_owned()];
+    words.extend(branch.map(|name| format!("--branch={}", shell_word(name))));
+    words.extend((!options.is_empty()).then(|| options.to_owned()));
+    words.extend(index.starts_with('-').then(|| "--".to_owned()));
+    words.extend([shell_word(uri), shell_word(index)]);
+    words.join(" ")
+}
+
+fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+/// `text` as a literal of JavaScript: those of JSON are.
+pub(crate) fn js_text(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
 }
 
 fn file_info(file: &DataFile) -> DataFileInfo {
@@ -247,4 +271,23 @@ pub async fn fragments(table: &Table, only: Option<&RoaringBitmap>) -> Result<Ve
         }
     };
     Ok(chosen.map(info).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_to_paste_means_nothing_else_to_a_shell() {
+        assert_eq!(refresh_command("file:///t/users.lance", None, "k_idx", ""), "whetstone refresh file:///t/users.lance k_idx");
+        let odd = refresh_command("file:///a b", Some("f/x;y"), "$(id)`'\"", "--num-segments 2");
+        assert_eq!(odd, "whetstone refresh --branch='f/x;y' --num-segments 2 'file:///a b' '$(id)`'\\''\"'");
+        assert_eq!(refresh_command("s3://b/t", None, "--json", ""), "whetstone refresh -- s3://b/t --json");
+        assert_eq!(refresh_command("s3://b/t", None, "", ""), "whetstone refresh s3://b/t ''");
+    }
+
+    #[test]
+    fn a_call_to_paste_holds_the_name_as_one_literal() {
+        assert_eq!(js_text("a\"b\\\u{1b}\n"), r#""a\"b\\\u001b\n""#);
+    }
 }

@@ -167,6 +167,12 @@ test("text for people holds nothing that a terminal obeys", async () => {
   assert.match(stderr, /no index \\u\{1b\}\[2J\\u\{202e\}k\\u\{a\}_idx;/);
 });
 
+test("many segments: nothing but progress on stderr", async (t) => {
+  const { status, stderr } = await command(["refresh", copyTable(t, "fragments_200"), "k_idx", "--num-segments", "60", "--quiet"]);
+  assert.equal(status, 0);
+  assert.equal(stderr, "");
+});
+
 test("a refresh that failed says that nothing was changed", async (t) => {
   const folder = copyTable(t, "fragments_200");
   rmSync(path.join(folder, "data"), { recursive: true });
@@ -186,6 +192,7 @@ test("a plan that was tampered with is refused before anything is built", async 
     "rows": (plan) => { plan.tasks[0].rows = -1; }, "version of a task": (plan) => { plan.tasks[1].v_plan = 1; }, "no index of a task": (plan) => { plan.tasks[1].index = null; },
     "name": (plan) => { plan.tasks[1].index.name = "v_idx"; }, "field": (plan) => { plan.tasks[1].index.field_id = 0; }, "method": (plan) => { plan.tasks[0].index.method = "BITMAP"; },
     "branch": (plan) => { plan.branch = 7; },
+    "no fragments": (plan) => { plan.tasks[0].fragments = []; }, "fragments no list": (plan) => { plan.tasks[0].fragments = 7; },
   };
   for (const [what, edit] of Object.entries(change)) {
     const plan = structuredClone(good);
