@@ -1,4 +1,5 @@
 // Node, and what imitates it (Deno, Bun): files, worker_threads, environment variables.
+import { setMaxListeners } from "node:events";
 import { readFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import path from "node:path";
@@ -65,4 +66,5 @@ setPlatform({
   localFiles: () => folderStore(path.parse(process.cwd()).root),
   localPath,
   environment: () => process.env,
+  manyListeners: (signal) => setMaxListeners(0, signal),
 });

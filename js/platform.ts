@@ -39,6 +39,8 @@ export interface Platform {
   /** Turns a path or `file:` address into an absolute path and the address of it; `null` when it is neither. */
   localPath?(target: string): { path: string; url: string } | null;
   environment(): Record<string, string | undefined>;
+  /** Any number of listeners of this signal is meant, and no leak to warn of; only where somebody warns. */
+  manyListeners?(signal: AbortSignal): void;
 }
 
 let current: Platform | undefined;

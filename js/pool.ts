@@ -92,6 +92,7 @@ export class WorkerPool {
     if (this.#closed) throw invalid("the pool is closed");
     if (job.signal?.aborted) throw aborted();
     const state: JobState = { ...job, local: callbacksOf(job.descriptor, job.callbacks), uuids: new Set(), stop: new AbortController() };
+    platform().manyListeners?.(state.stop.signal); // one for every task that waits
     let stoppedAt = 0;
     const onAbort = (): void => state.stop.abort();
     state.stop.signal.addEventListener("abort", () => { stoppedAt = performance.now(); });

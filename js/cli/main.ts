@@ -1,5 +1,4 @@
 // The `whetstone` command.
-import { setMaxListeners } from "node:events";
 import { readFileSync } from "node:fs";
 import { readFile, realpath, stat } from "node:fs/promises";
 import { spawn } from "node:child_process";
@@ -21,7 +20,6 @@ export async function main(argv: string[]): Promise<number> {
   // Whoever reads our output may stop reading (`| head`): that is not an error.
   process.stdout.on("error", (error: NodeJS.ErrnoException) => { if (error.code === "EPIPE") process.exit(EXIT.done); });
   const interrupt = new AbortController();
-  setMaxListeners(0, interrupt.signal); // one for every task that waits, of any number: no leak to warn of
   const onSignal = (): void => interrupt.abort();
   process.once("SIGINT", onSignal);
   process.once("SIGTERM", onSignal);
