@@ -56,7 +56,7 @@ for (const segments of [1, 2, 3]) {
     const requests = [];
     const table = await open(target, { onRequest: (event) => requests.push(event) });
     const pool = new WorkerPool({ size: 2 });
-  t.after(() => pool.close());
+    t.after(() => pool.close());
     const report = await table.refresh(INDEX, { segments, pool, onProgress: (event) => events.push(event) });
     assert.deepEqual(report.established, UNINDEXED);
     assert.deepEqual(report.declared, UNINDEXED);
@@ -82,7 +82,7 @@ test("what a store needs of the calling thread is asked for by message", async (
   const { store, objects, calls } = slowStore(copyTable(t, "fragments_200"), 0);
   const table = await open(store);
   const pool = new WorkerPool({ size: 2 });
-  t.after(() => pool.close());
+    t.after(() => pool.close());
   const report = await table.refresh(INDEX, { segments: 2, pool });
   assert.deepEqual(report.established, UNINDEXED);
   assert.ok(calls.put > 0 && calls.get > 0);
@@ -239,7 +239,7 @@ test("an engine that traps twice is ENGINE_CRASHED, and the table is as it was",
   const before = readdirSync(folder, { recursive: true }).sort();
   const table = await open(folder);
   const pool = new WorkerPool({ size: 1, module: engineWithLimit(1) });
-  t.after(() => pool.close());
+    t.after(() => pool.close());
   await assert.rejects(table.refresh(INDEX, { pool }), (error) => {
     assert.equal(error.code, "ENGINE_CRASHED", error.message);
     assert.equal(error.changed, "nothing");
