@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the engine: cargo -> wasm-bindgen -> wasm-opt, into pkg/dist. Does nothing when no source changed.
-# WASM_PROFILE=quick leaves out link-time optimisation and wasm-opt: for the edit-build-test loop.
+# Builds the engine: cargo -> wasm-bindgen, into pkg/dist. Does nothing when no source changed.
+# WASM_PROFILE=quick leaves out link-time optimisation: for the edit-build-test loop.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 "$ROOT/scripts/setup.sh" wasm
 
@@ -10,7 +10,6 @@ COMPILER="$(wasm_compiler)"
 STAMP="$(hash_of src Cargo.toml Cargo.lock scripts/build-wasm.sh) $PROFILE $COMPILER"
 if stamped "$OUT/.wasm-stamp" "$STAMP" && [ -f "$OUT/whetstone_bg.wasm" ]; then exit 0; fi
 case "$PROFILE" in release|quick) ;; *) die "WASM_PROFILE is 'release' or 'quick', not '$PROFILE'" ;; esac
-if [ "$PROFILE" = release ]; then "$ROOT/scripts/setup.sh" node; fi
 
 say "building the engine for wasm ($PROFILE, $COMPILER compiler)"
 # The target folder is shared by all checkouts, and the artifact has one name: hold it from compiling to copying.
@@ -30,14 +29,10 @@ esac
 mkdir -p "$OUT"
 staging="$(mktemp -d "$OUT/.staging.XXXXXX")"
 trap 'rm -rf "$staging"' EXIT
-"$TOOLS/bin/wasm-bindgen" "$WASM_TARGET/$TRIPLE/$PROFILE/whetstone.wasm" --target web --out-dir "$staging" --out-name whetstone
+# No wasm-opt: on top of link-time optimisation its output is a tenth larger once compressed (tried: -O1, -Os, -Oz, -O3).
+strip=()
+if [ "$PROFILE" = release ]; then strip=(--remove-name-section --remove-producers-section); fi
+"$TOOLS/bin/wasm-bindgen" "$WASM_TARGET/$TRIPLE/$PROFILE/whetstone.wasm" --target web --out-dir "$staging" --out-name whetstone "${strip[@]}"
 flock -u 9
-if [ "$PROFILE" = release ]; then
-  say "optimising the engine"
-  "$ROOT/node_modules/.bin/wasm-opt" -O3 --enable-simd --enable-bulk-memory --enable-bulk-memory-opt --enable-nontrapping-float-to-int \
-    --enable-sign-ext --enable-mutable-globals --enable-reference-types --enable-multivalue --strip-debug --strip-producers \
-    -o "$staging/optimised.wasm" "$staging/whetstone_bg.wasm"
-  mv "$staging/optimised.wasm" "$staging/whetstone_bg.wasm"
-fi
 mv "$staging"/* "$OUT/"
 echo "$STAMP" > "$OUT/.wasm-stamp"
