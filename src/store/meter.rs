@@ -14,6 +14,7 @@ pub struct RequestCounts {
     /// Bytes received in bodies.
     pub bytes: u64,
     /// Bytes sent in bodies.
+    #[serde(default)]
     pub bytes_written: u64,
 }
 

@@ -28,7 +28,7 @@ use crate::env::EnvRef;
 /// Requests in flight to one target (design §8).
 const IN_FLIGHT: usize = 6;
 /// Without another limit a request may take this long in milliseconds, and longer for bodies.
-const TIMEOUT_MS: u64 = 60_000;
+const TIMEOUT_MS: u64 = 30_000;
 /// Slowest acceptable transfer: this many bytes a millisecond.
 const SLOWEST: u64 = 64;
 

@@ -42,7 +42,7 @@ pub struct Action {
 pub struct FragmentTotals {
     /// Number of fragments.
     pub count: u64,
-    /// Rows including deleted ones.
+    /// Live rows.
     pub rows: Option<u64>,
     /// Deleted rows.
     pub deleted: Option<u64>,
@@ -137,7 +137,7 @@ fn totals(manifest: &Manifest) -> FragmentTotals {
     let fragments = &manifest.fragments;
     FragmentTotals {
         count: fragments.len() as u64,
-        rows: sum(fragments.iter().map(|f| f.physical_rows)),
+        rows: manifest.live_rows(),
         deleted: sum(fragments.iter().map(deleted)),
         bytes: sum(fragments.iter().flat_map(|f| f.files.iter().map(|file| file.size))),
     }
