@@ -379,7 +379,7 @@ fn a_failure_that_passes_is_retried_and_one_that_stays_is_named() {
         (Reply::Status(500, ""), ErrorCode::StoreUnreachable, 4),
         (Reply::Refused, ErrorCode::StoreUnreachable, 4),
         (Reply::Broken, ErrorCode::StoreUnreachable, 4),
-        (Reply::Hang, ErrorCode::Timeout, 4),
+        (Reply::Hang, ErrorCode::Timeout, 2),
     ];
     for (reply, code, requests) in cases {
         let reply = Mutex::new(Some(reply));
