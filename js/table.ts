@@ -167,7 +167,9 @@ export class Table {
   }
 
   /** The transaction of this uuid, `null` when no readable version carries it. */
-  transaction(uuid: string, options: { signal?: AbortSignal } = {}): Promise<TransactionInfo | null> {
+  async transaction(uuid: string, options: { signal?: AbortSignal } = {}): Promise<TransactionInfo | null> {
+    // "No readable version carries it" is what a person acts on after COMMIT_UNKNOWN: it must not answer a slip of the pen.
+    if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(uuid)) throw invalid(`a transaction is named by its uuid, ${JSON.stringify(uuid)} is none`);
     return this.#call((glue) => glue.tableTransaction(this.#id, uuid), options.signal);
   }
 

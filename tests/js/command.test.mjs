@@ -68,6 +68,7 @@ test("exit 1: failed, nothing committed", async () => {
   assert.equal(missing.document.error.code, "TABLE_NOT_FOUND");
   assert.equal(missing.document.error.changed, "nothing");
   assert.equal((await json(["plan", table("fragments_200"), "nope"])).document.error.code, "INDEX_NOT_FOUND");
+  assert.equal((await json(["transaction", table("fragments_200"), "x"])).document.error.code, "INVALID_ARGUMENT");
   const text = await command(["plan", table("fragments_200"), "v_idx"]);
   assert.equal(text.status, 1);
   assert.equal(text.stdout, "");
