@@ -3,13 +3,13 @@
 use roaring::RoaringBitmap;
 
 use crate::coverage::prune::FragmentKey;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::file::LanceFile;
 use crate::format::deletion::decode_deletions;
 use crate::format::fragment::{DeletionKind, Fragment, RowIdSource};
 use crate::format::index_metadata::IndexMetadata;
 use crate::format::manifest::Manifest;
-use crate::format::reuse_v0::{ReuseContent, ReuseHistoryV0, is_tagged, reuse_entry};
+use crate::format::reuse_v0::{ReuseContent, ReuseHistoryV0, check_derivable, reuse_entry};
 use crate::format::row_ids::RowIdSequence;
 use crate::index::SegmentFiles;
 use crate::store::{Store, is_not_found};
@@ -58,7 +58,7 @@ pub async fn live_row_ids(store: &Store, manifest: &Manifest, fragment: &Fragmen
 /// # Errors
 /// `HISTORY_UNSUPPORTED` for a tagged one.
 pub async fn reuse_history(store: &Store, manifest: &Manifest, section: &[IndexMetadata]) -> Result<Option<ReuseHistoryV0>> {
-    refuse_tagged(section)?;
+    check_derivable(section)?;
     let Some(entry) = reuse_entry(section) else { return Ok(None) };
     let object = format!("_indices/{}", entry.uuid);
     let bytes = match ReuseContent::of(&object, entry)? {
@@ -69,24 +69,6 @@ pub async fn reuse_history(store: &Store, manifest: &Manifest, section: &[IndexM
         }
     };
     ReuseHistoryV0::parse(&object, &bytes).map(Some)
-}
-
-/// Refuses a table with a tagged history: there a stored bitmap is provenance, not coverage.
-///
-/// # Errors
-/// `HISTORY_UNSUPPORTED`.
-pub fn refuse_tagged(section: &[IndexMetadata]) -> Result<()> {
-    match section.iter().find(|e| is_tagged(e)) {
-        None => Ok(()),
-        Some(entry) => Err(Error::new(
-            ErrorCode::HistoryUnsupported,
-            format!(
-                "the table has a tagged fragment reuse history (index_version {}), under which stored coverage must be derived; \
-                 this build does not do that. Nothing was changed",
-                entry.index_version.unwrap_or(0)
-            ),
-        )),
-    }
 }
 
 /// Rows of a fragment that are live; counts that are not recorded are read from the files.

@@ -67,10 +67,10 @@ impl<'a> Freshness<'a> {
         }
         let domain = self.domain(segment);
         let claimed = self.claimed(domain, suspects).await?;
-        let mut open = self.not_cleared(domain, segment, &claimed, self.known_witnesses(segment));
+        let mut open = self.not_cleared(domain, &claimed, self.known_witnesses(segment));
         if !open.is_empty() {
             let earliest = self.earliest_witness(segment).await?;
-            open = self.not_cleared(domain, segment, &claimed, vec![earliest]);
+            open = self.not_cleared(domain, &claimed, vec![earliest]);
         }
         if open.is_empty() {
             return Ok(Verdict { exact: true, ..Verdict::default() });
@@ -78,13 +78,7 @@ impl<'a> Freshness<'a> {
         self.look_inside(domain, segment, &open).await
     }
 
-    fn not_cleared(
-        &self,
-        domain: RowDomain,
-        _segment: &IndexMetadata,
-        claimed: &[Claimed],
-        witnesses: Vec<Witness>,
-    ) -> RoaringBitmap {
+    fn not_cleared(&self, domain: RowDomain, claimed: &[Claimed], witnesses: Vec<Witness>) -> RoaringBitmap {
         claimed
             .iter()
             .filter(|claim| !witnesses.iter().any(|witness| cleared_by_manifest(domain, witness, claim)))

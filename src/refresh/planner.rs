@@ -7,7 +7,7 @@ use roaring::RoaringBitmap;
 use uuid::Uuid;
 
 use super::costs::{TaskCost, estimate, read_bytes};
-use super::files::{live_rows, refuse_tagged};
+use super::files::live_rows;
 use super::freshness::Freshness;
 use super::options::{Absorb, RefreshOptions};
 use super::params::{Inherited, inherit};
@@ -23,6 +23,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::format::flags::check_write;
 use crate::format::index_metadata::IndexMetadata;
 use crate::format::manifest::Manifest;
+use crate::format::reuse_v0::check_derivable;
 use crate::format::row::RowDomain;
 use crate::format::schema::scalar_type;
 use crate::table::Table;
@@ -39,7 +40,7 @@ pub async fn plan_refresh(table: &Table, index: &str, options: RefreshOptions) -
     let file = table.manifest().clone();
     let manifest = &file.manifest;
     super::resolve::exact_name(&file.indices, index)?;
-    refuse_tagged(&file.indices)?;
+    check_derivable(&file.indices)?;
     let indices = table.indices().await?;
     let resolved = resolve(indices, &manifest.schema, index)?;
     check_write(manifest, &file.indices)?;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use roaring::RoaringBitmap;
 use uuid::Uuid;
 
-use super::files::{deletions, live_row_ids, planned_deletions, refuse_tagged};
+use super::files::{deletions, live_row_ids, planned_deletions};
 use super::freshness::Freshness;
 use super::plan::RefreshPlan;
 use super::planner::existing_of;
@@ -19,6 +19,7 @@ use crate::coverage::sets::effective;
 use crate::error::{Error, ErrorCode, Result};
 use crate::format::flags::check_write;
 use crate::format::index_metadata::{IndexFile, IndexMetadata};
+use crate::format::reuse_v0::check_derivable;
 use crate::format::row::RowDomain;
 use crate::index::{IndexMethod, method_by_name};
 use crate::table::Table;
@@ -51,7 +52,7 @@ pub enum Verdict {
 /// `UNSUPPORTED_FEATURE`, the commit rules' codes, and those of reading.
 pub async fn verify(table: &Table, plan: &RefreshPlan, built: &[BuiltSegment]) -> Result<Verdict> {
     let file = table.manifest().clone();
-    refuse_tagged(&file.indices)?;
+    check_derivable(&file.indices)?;
     let indices = table.indices().await?;
     let named: Vec<&IndexMetadata> = indices.iter().filter(|e| e.name == plan.index.target.name).collect();
     check_identity(table, plan, &named).await?;
