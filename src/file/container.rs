@@ -159,14 +159,15 @@ pub(crate) struct Descriptor {
     pub(crate) columns: Vec<Option<usize>>,
 }
 
+fn text(map: impl IntoIterator<Item = (String, Vec<u8>)>) -> BTreeMap<String, String> {
+    map.into_iter().map(|(key, value)| (key, String::from_utf8_lossy(&value).into_owned())).collect()
+}
+
 impl Descriptor {
     pub(crate) fn parse(path: &str, bytes: Bytes, version: FileVersion) -> Result<Descriptor> {
         let message =
             FileDescriptor::decode(bytes).map_err(|e| Error::corrupt(path, format!("its schema does not decode: {e}")))?;
         let schema = message.schema.unwrap_or_default();
-        let text = |map: BTreeMap<String, Vec<u8>>| -> BTreeMap<String, String> {
-            map.into_iter().map(|(key, value)| (key, String::from_utf8_lossy(&value).into_owned())).collect()
-        };
         let fields: Vec<Field> = schema
             .fields
             .into_iter()

@@ -3,7 +3,7 @@
 //! Every 2.x release of Lance reads them, in tables of every version. The file is a list of chunks: the buffers of the
 //! Arrow arrays are taken over as they are, never gathered into one block.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::buffer::{Buffer, NullBuffer};
@@ -13,8 +13,7 @@ use prost::Message;
 
 use super::messages::encoding20::{self as page, ArrayEncoding, ArrayKind, Nullability};
 use super::messages::{
-    Any, ColumnMetadata, DirectEncoding, Encoding, EncodingKind, FieldMessage, FileDescriptor, Page, SchemaMessage,
-    container::Empty,
+    Any, ColumnMetadata, DirectEncoding, Encoding, EncodingKind, Field, FileDescriptor, Page, SchemaMessage, container::Empty,
 };
 use crate::error::{Error, Result};
 use crate::format::schema::scalar_type;
@@ -207,14 +206,15 @@ impl FileWriter {
 }
 
 impl WriterField {
-    fn message(&self, id: i32) -> FieldMessage {
-        FieldMessage {
+    fn message(&self, id: i32) -> Field {
+        Field {
             name: self.name.clone(),
             id,
             parent_id: -1,
             logical_type: self.logical_type.clone(),
             nullable: self.nullable,
-            metadata: BTreeMap::new(),
+            dictionary: None,
+            metadata: HashMap::new(),
         }
     }
 }

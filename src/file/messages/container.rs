@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
+pub use crate::format::proto::{Any, Field};
+
 /// Global buffer 0.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct FileDescriptor {
@@ -20,32 +22,9 @@ pub struct FileDescriptor {
 pub struct SchemaMessage {
     /// Pre-order field list.
     #[prost(message, repeated, tag = "1")]
-    pub fields: Vec<FieldMessage>,
+    pub fields: Vec<Field>,
     /// Key/values; the values are text by convention.
     #[prost(btree_map = "string, bytes", tag = "5")]
-    pub metadata: BTreeMap<String, Vec<u8>>,
-}
-
-/// One field of the flattened list.
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct FieldMessage {
-    /// Own name.
-    #[prost(string, tag = "2")]
-    pub name: String,
-    /// Field id.
-    #[prost(int32, tag = "3")]
-    pub id: i32,
-    /// Parent id, -1 at the top.
-    #[prost(int32, tag = "4")]
-    pub parent_id: i32,
-    /// Logical type text.
-    #[prost(string, tag = "5")]
-    pub logical_type: String,
-    /// May hold nulls.
-    #[prost(bool, tag = "6")]
-    pub nullable: bool,
-    /// Field metadata.
-    #[prost(btree_map = "string, bytes", tag = "10")]
     pub metadata: BTreeMap<String, Vec<u8>>,
 }
 
@@ -108,17 +87,6 @@ pub struct DirectEncoding {
     /// The `Any`.
     #[prost(bytes = "bytes", tag = "1")]
     pub encoding: Bytes,
-}
-
-/// `google.protobuf.Any`.
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct Any {
-    /// Only the part after the last `/` counts.
-    #[prost(string, tag = "1")]
-    pub type_url: String,
-    /// The message.
-    #[prost(bytes = "bytes", tag = "2")]
-    pub value: Bytes,
 }
 
 /// A message without fields, or one whose fields do not matter.

@@ -6,6 +6,4 @@ pub mod container;
 pub mod encoding20;
 pub mod encoding21;
 
-pub use container::{
-    Any, ColumnMetadata, DirectEncoding, Encoding, EncodingKind, FieldMessage, FileDescriptor, Page, SchemaMessage,
-};
+pub use container::{Any, ColumnMetadata, DirectEncoding, Encoding, EncodingKind, Field, FileDescriptor, Page, SchemaMessage};
