@@ -76,7 +76,8 @@ export async function discard(
 
 /** @internal The same error, saying what was left behind. */
 export function withStaged(error: WhetstoneError, { left }: Discarded): WhetstoneError {
-  const detail = left.length === 0 ? error.detail : { ...error.detail, staged: left };
+  const { staged: _, ...detail } = error.detail; // what the error knew before anything was removed
+  if (left.length > 0) detail["staged"] = left;
   const message = left.length === 0 ? error.message : `${error.message} Left on the store, named by no manifest: ${left.join(", ")}.`;
   return new WhetstoneError(error.code, message, detail, left.length === 0 ? "nothing" : "staged", { cause: error });
 }

@@ -270,6 +270,12 @@ export function storeFor(target: string | URL | Store, options?: Store | StoreOp
   if (options !== undefined || /^https?:\/\//i.test(text)) {
     return httpStore(text, { ...options, mode: options === undefined || options.kind === "http" ? "auto" : options.kind });
   }
+  // A scheme that is not ours is no folder; one letter is a drive.
+  const scheme = /^([a-z][a-z0-9+.-]+):/i.exec(text)?.[1]?.toLowerCase();
+  if (scheme !== undefined && scheme !== "file") {
+    const how = ["http", "https", "s3"].includes(scheme) ? `is no whole address: ${scheme}://…` : `has an address of ${scheme}:, which cannot be opened: give http:, https:, s3: or file:`;
+    throw invalid(`${JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text)} ${how}; a folder of that name is ./${scheme}:…`);
+  }
   return nodeFsStore(text);
 }
 

@@ -5,14 +5,13 @@ import { aborted, currentEngine } from "./engine.js";
 import type { Engine } from "./engine.js";
 import { invalid, WhetstoneError } from "./errors.js";
 import type { ErrorCode } from "./errors.js";
-import { checkPlan } from "./plan.js";
 import { platform } from "./platform.js";
 import type { Glue } from "./platform.js";
 import { WorkerPool } from "./pool.js";
 import { callbacksOf, Store, storeFor } from "./stores.js";
 import type { StoreOptions } from "./stores.js";
 import type {
-  BranchInfo, BuiltSegment, FieldInfo, FragmentColumns, FragmentInfo, IndexInfo, Plan, ProgressEvent, RefreshPlan, RefreshReport, Report,
+  BranchInfo, BuiltSegment, CommittingEvent, FieldInfo, FragmentColumns, FragmentInfo, IndexInfo, Plan, ProgressEvent, RefreshPlan, RefreshReport, Report,
   RequestCounts, RequestEvent, SegmentInfo, ShowDocument, TagInfo, TransactionInfo, VersionInfo,
 } from "./types.js";
 
@@ -55,6 +54,24 @@ export interface RunOptions {
   workers?: number;
   signal?: AbortSignal;
   onProgress?: (event: ProgressEvent) => void;
+  /**
+   * Told before each attempt to commit is sent, and awaited: keep what it says where you find it again should this program end
+   * before the answer is there. When it throws, nothing is committed.
+   */
+  onCommitting?: (event: CommittingEvent) => void | Promise<void>;
+}
+
+/** Options of {@link Table.column}. Without any of them: all live rows. */
+export interface ColumnOptions {
+  /** Only rows of this fragment. */
+  fragment?: number;
+  /** Live rows to leave out at the beginning. */
+  offset?: number;
+  /** Most rows. */
+  limit?: number;
+  /** Only the rows at these addresses; they come ascending, each once. Not together with the others. */
+  addresses?: Iterable<bigint | string>;
+  signal?: AbortSignal;
 }
 
 interface TableInfo {
@@ -166,6 +183,21 @@ export class Table {
     return this.#call((glue) => glue.tableBranches(this.#id), options.signal);
   }
 
+  /**
+   * The values of a column (a dotted path) with their row addresses, as an Arrow IPC stream of two columns: the values, named by the
+   * path, and `_rowaddr` (uint64). For anybody who wants to check what is read here; large columns in parts.
+   */
+  column(path: string, options: ColumnOptions = {}): Promise<Uint8Array<ArrayBuffer>> {
+    const request = columnRequest(options);
+    return this.#call((glue) => glue.tableColumn(this.#id, path, request), options.signal);
+  }
+
+  /** @internal The same as JSON, one row a line. */
+  columnLines(path: string, options: ColumnOptions = {}): Promise<{ path: string; type: string; rows: number; lines: string }> {
+    const request = columnRequest(options);
+    return this.#call((glue) => glue.tableColumnLines(this.#id, path, request), options.signal);
+  }
+
   /** The transaction of this uuid, `null` when no readable version carries it. */
   async transaction(uuid: string, options: { signal?: AbortSignal } = {}): Promise<TransactionInfo | null> {
     // "No readable version carries it" is what a person acts on after COMMIT_UNKNOWN: it must not answer a slip of the pen.
@@ -203,7 +235,7 @@ export class Table {
   /** Executes a plan. When it fails before the commit, what was uploaded is removed, or listed in the error. */
   async run(plan: Plan, options: RunOptions = {}): Promise<Report> {
     this.#open();
-    checkPlan(plan);
+    this.#engine.sync((glue) => glue.checkPlan(plan));
     const { signal, onProgress } = options;
     if (signal?.aborted) throw aborted();
     const rowsTotal = plan.tasks.reduce((sum, task) => sum + task.rows, 0);
@@ -213,7 +245,7 @@ export class Table {
       onProgress?.({ phase: name, tasks: plan.tasks.length, state: name === "done" ? "done" : "running", rows: rowsTotal, rows_total: rowsTotal });
     };
     if (plan.tasks.length > 0) phase("commit");
-    const report = await this.#commit(plan, built, signal).catch(async (error: unknown) => {
+    const report = await this.#commit(plan, built, signal, options.onCommitting).catch(async (error: unknown) => {
       const failure = WhetstoneError.from(error);
       if (!NOT_COMMITTED.has(failure.code) || failure.changed === "unknown" || failure.changed === "committed") throw failure;
       throw withStaged(failure, await discard(this.#store.descriptor, this.#store.callbacks, plan.branch, built.map((segment) => segment.uuid), 10_000));
@@ -233,8 +265,10 @@ export class Table {
   }
 
   /** Commits segments that were built elsewhere for a plan of this table; the handle advances to the version that was committed. */
-  async commitSegments(plan: RefreshPlan, built: BuiltSegment[], options: { signal?: AbortSignal } = {}): Promise<RefreshReport> {
-    return this.#commit(plan, built, options.signal);
+  async commitSegments(
+    plan: RefreshPlan, built: BuiltSegment[], options: Pick<RunOptions, "signal" | "onCommitting"> = {},
+  ): Promise<RefreshReport> {
+    return this.#commit(plan, built, options.signal, options.onCommitting);
   }
 
   /** Lets go of the handle; every later call is an error. */
@@ -250,7 +284,7 @@ export class Table {
   }
 
   async #build(plan: RefreshPlan, options: RunOptions): Promise<CountedBuild[]> {
-    const manifest = await this.#call<Uint8Array<ArrayBuffer>>((glue) => glue.tableManifest(this.#id, plan.v_plan), options.signal);
+    const manifest = await this.#call<Uint8Array<ArrayBuffer>>((glue) => glue.tablePlannedManifest(this.#id, plan), options.signal);
     const pool = options.pool ?? new WorkerPool({ size: Math.min(options.workers ?? platform().parallelism(), plan.tasks.length) });
     try {
       return await pool.run({
@@ -266,23 +300,31 @@ export class Table {
    * A commit is not dropped when its signal fires: it is given a moment to end, because only then is it known what happened. After
    * that the answer is that it is not known.
    */
-  async #commit(plan: RefreshPlan, built: BuiltSegment[], signal: AbortSignal | undefined): Promise<RefreshReport> {
+  async #commit(
+    plan: RefreshPlan, built: BuiltSegment[], signal: AbortSignal | undefined, onCommitting: RunOptions["onCommitting"],
+  ): Promise<RefreshReport> {
     if (signal?.aborted) throw aborted();
     const giveUp = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
     const onAbort = (): void => { timer = setTimeout(() => giveUp.abort(), COMMIT_GRACE_MS); };
     signal?.addEventListener("abort", onAbort, { once: true });
+    let sent: CommittingEvent | undefined;
+    const hook = async (what: unknown): Promise<void> => {
+      await onCommitting?.(what as CommittingEvent);
+      sent = what as CommittingEvent;
+    };
     try {
       this.#open();
-      const report = await this.#engine.call<RefreshReport>((glue) => glue.tableCommitSegments(this.#id, plan, built), giveUp.signal, "unknown");
+      const report = await this.#engine.call<RefreshReport>((glue) => glue.tableCommitSegments(this.#id, plan, built, hook), giveUp.signal, "unknown");
       this.#refreshInfo();
       return report;
     } catch (error) {
       if (!giveUp.signal.aborted) throw error;
       const uuids = built.map((segment) => segment.uuid);
+      if (sent === undefined) throw withStaged(aborted(), { removed: [], left: uuids.map((uuid) => `_indices/${uuid}/`) });
       throw new WhetstoneError("COMMIT_UNKNOWN",
-        `the signal fired while ${plan.index.name} was being committed, and the commit may have landed: it has if the latest version lists the segments ${uuids.join(", ")}`,
-        { index: plan.index.name, segments: uuids, version_before: this.version }, "unknown", { cause: error });
+        `the signal fired while ${plan.index.name} was being committed, and the commit may have landed: it has if version ${sent.version} carries transaction ${sent.transaction}, which \`whetstone transaction\` and table.transaction() tell`,
+        { index: plan.index.name, segments: uuids, version_before: this.version, version: sent.version, transaction: sent.transaction }, "unknown", { cause: error });
     } finally {
       clearTimeout(timer);
       signal?.removeEventListener("abort", onAbort);
@@ -331,6 +373,14 @@ function atOf({ version, tag, at }: AtOptions): { version?: number; tag?: string
   }
   const name = tag ?? (typeof at === "string" ? at : undefined);
   return name === undefined ? {} : { tag: name };
+}
+
+function columnRequest({ fragment, offset, limit, addresses }: ColumnOptions): Record<string, unknown> {
+  for (const [name, value] of Object.entries({ fragment, offset, limit })) if (value !== undefined) wholeNumber(name, value, 0);
+  return {
+    ...(fragment === undefined ? {} : { fragment }), ...(offset === undefined ? {} : { offset }), ...(limit === undefined ? {} : { limit }),
+    ...(addresses === undefined ? {} : { addresses: Array.from(addresses, String) }),
+  };
 }
 
 function wholeNumber(name: string, value: number, least: number): void {

@@ -344,6 +344,19 @@ export interface RefreshReport {
   requests: RequestCounts;
 }
 
+/** What is about to be committed: enough to ask {@link Table.transaction} later what became of it. Holds no keys. */
+export interface CommittingEvent {
+  /** Address of the table, or of its branch's root. */
+  uri: string;
+  /** `null` on the main branch. */
+  branch: string | null;
+  index_name: string;
+  /** Uuid of the transaction, the same for every attempt. */
+  transaction: string;
+  /** Version this attempt tries to become. */
+  version: Count;
+}
+
 /** What running any plan answers. */
 export type Report = RefreshReport;
 

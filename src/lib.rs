@@ -2,9 +2,10 @@
 //!
 //! The layers, top to bottom (an arrow only ever points down):
 //! `js` → `refresh` → `index` → `table` → `file` → `store`, and below them the pure ones:
-//! `coverage` and `format`, which know no I/O, no clock and no randomness.
+//! `coverage` and `format` (and `document`, the reading of JSON), which know no I/O, no clock and no randomness.
 
 pub mod coverage;
+pub mod document;
 pub mod env;
 pub mod error;
 pub mod file;

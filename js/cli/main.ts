@@ -1,6 +1,7 @@
 // The `whetstone` command.
 import { readFileSync } from "node:fs";
-import { readFile, realpath, stat } from "node:fs/promises";
+import { readFile, realpath, stat, writeFile } from "node:fs/promises";
+import { once } from "node:events";
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { open, WhetstoneError } from "../node.js";
@@ -8,7 +9,7 @@ import type { OpenOptions, PlanRefreshOptions, RefreshPlan, StoreOptions, Table 
 import { serve } from "../serve.js";
 import { progress } from "./progress.js";
 import * as render from "./render.js";
-import { printable } from "./text.js";
+import { printable, printableLines } from "./text.js";
 import { help, parse, UsageError } from "./usage.js";
 import type { Invocation } from "./usage.js";
 
@@ -85,6 +86,8 @@ async function run(invocation: Invocation, signal: AbortSignal): Promise<void> {
       const indices = found.map(({ name, type, segments }) => ({ name, type, segments }));
       return answer(invocation, { ...heading(table), indices }, (d) => render.segments(d.indices));
     }
+    case "column":
+      return await column(invocation, table, second ?? "", signal);
     case "plan":
       return answer(invocation, await table.planRefresh(second ?? "", { ...planning, signal }), render.plan);
     case "refresh":
@@ -97,6 +100,39 @@ async function run(invocation: Invocation, signal: AbortSignal): Promise<void> {
 
 function heading(table: Table): { uri: string; version: number; branch: string | null } {
   return { uri: table.uri, version: table.version, branch: table.branch };
+}
+
+/** Rows printed at a time. */
+const LINES = 65_536;
+
+async function column(invocation: Invocation, table: Table, path: string, signal: AbortSignal): Promise<void> {
+  const fragment = invocation.number("fragment", 0);
+  const limit = invocation.number("limit", 0);
+  const file = invocation.text("arrow");
+  const where = { ...(fragment === undefined ? {} : { fragment }), signal };
+  if (file !== undefined) {
+    const bytes = await table.column(path, { ...where, ...(limit === undefined ? {} : { limit }) });
+    await writeFile(file, bytes);
+    if (invocation.flag("json")) print({ ...heading(table), column: path, file, bytes: bytes.length });
+    return;
+  }
+  let left = limit ?? Infinity;
+  let offset = 0;
+  const rows: string[] = [];
+  let head = { path, type: "" };
+  do {
+    const want = Math.min(LINES, left);
+    const part = await table.columnLines(path, { ...where, offset, limit: want });
+    head = part;
+    if (invocation.flag("json")) rows.push(part.lines);
+    else if (!process.stdout.write(printableLines(part.lines))) await once(process.stdout, "drain");
+    offset += part.rows;
+    left -= part.rows;
+    if (part.rows < want) break;
+  } while (left > 0);
+  if (!invocation.flag("json")) return;
+  const values = rows.join("").trimEnd().split("\n").filter((line) => line !== "").map((line) => JSON.parse(line) as unknown);
+  print({ ...heading(table), column: head.path, type: head.type, values });
 }
 
 async function refresh(

@@ -1,6 +1,6 @@
 // The documents as text.
 import type { FragmentInfo, IndexInfo, RefreshPlan, RefreshReport, SegmentInfo, ShowDocument, TransactionInfo } from "../types.js";
-import { count, pairs, percent, plural, ranges, size, table } from "./text.js";
+import { count, name, pairs, percent, plural, ranges, size, table } from "./text.js";
 
 /** Lines of `show`. */
 export function show(document: ShowDocument): string {
@@ -15,9 +15,9 @@ export function show(document: ShowDocument): string {
       ["read", `${plural(document.requests.count, "request")}, ${size(document.requests.bytes)}`],
     ]),
     document.indices.length === 0 ? "no indexes" : table(document.indices, [
-      { head: "INDEX", cell: (i) => i.name },
+      { head: "INDEX", cell: (i) => name(i.name) },
       { head: "TYPE", cell: (i) => i.type },
-      { head: "COLUMN", cell: (i) => i.field_names.join(", ") },
+      { head: "COLUMN", cell: (i) => name(i.field_names.join(", ")) },
       { head: "COVERED", cell: (i) => percent(i.indexed_percent, i.coverage_known), right: true },
       { head: "UNINDEXED", cell: (i) => unindexed(i.unindexed_fragments), right: true },
       { head: "SEGMENTS", cell: (i) => count(i.num_segments), right: true },
@@ -46,7 +46,7 @@ export function fragments(list: FragmentInfo[]): string {
     { head: "FILES", cell: (f) => count(f.data_files.length), right: true },
     { head: "SIZE", cell: (f) => size(total(f.data_files.map((file) => file.size))), right: true },
     { head: "COVERED BY", cell: (f) => f.covered_by === null ? "unknown" : Object.entries(f.covered_by).filter(([, uuids]) => uuids.length > 0)
-      .map(([name, uuids]) => `${name} ${uuids.map((uuid) => uuid.slice(0, 8)).join("+")}`).join(", ") || "–" },
+      .map(([index, uuids]) => `${name(index)} ${uuids.map((uuid) => uuid.slice(0, 8)).join("+")}`).join(", ") || "–" },
   ]);
 }
 
@@ -59,7 +59,7 @@ export function segments(indices: Pick<IndexInfo, "name" | "segments">[]): strin
   const rows = indices.flatMap((index) => index.segments.map((segment) => ({ ...segment, index: index.name })));
   if (rows.length === 0) return "no segments";
   return table<SegmentInfo & { index: string }>(rows, [
-    { head: "INDEX", cell: (s) => s.index },
+    { head: "INDEX", cell: (s) => name(s.index) },
     { head: "SEGMENT", cell: (s) => s.uuid },
     { head: "LIVE FRAGMENTS", cell: (s) => ranges(s.effective_fragment_ids) },
     { head: "RETIRED", cell: (s) => (s.retired_fragment_ids?.length ? ranges(s.retired_fragment_ids) : "–") },
@@ -72,7 +72,7 @@ export function segments(indices: Pick<IndexInfo, "name" | "segments">[]): strin
 /** Lines of `plan`. */
 export function plan(document: RefreshPlan): string {
   const { sets, index } = document;
-  const head = `${index.name} (${index.method} on ${index.column}), planned on version ${document.v_plan}`;
+  const head = `${name(index.name)} (${index.method} on ${name(index.column)}), planned on version ${document.v_plan}`;
   const parts = [head, pairs([
     ["live", plural(sets.live.length, "fragment")],
     ["covered", plural(sets.covered.length, "fragment")],

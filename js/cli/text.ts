@@ -10,6 +10,13 @@ export interface Column<T> {
 const segmenter = new Intl.Segmenter();
 const width = (text: string): number => [...segmenter.segment(text)].length;
 
+/** A name, cut where it would push everything else off the screen. */
+export function name(text: string, most = 48): string {
+  if (text.length <= most) return text;
+  const letters = [...segmenter.segment(text.slice(0, most * 8))].map((one) => one.segment);
+  return letters.length <= most && text.length <= most * 8 ? text : `${letters.slice(0, most - 1).join("")}…`;
+}
+
 /** An aligned table; the last column is not padded. */
 export function table<T>(rows: readonly T[], columns: readonly Column<T>[]): string {
   const cells = [columns.map((column) => column.head), ...rows.map((row) => columns.map((column) => column.cell(row)))];
@@ -38,6 +45,11 @@ export function printable<T>(value: T): T {
     return Object.fromEntries(Object.entries(one).map(([key, inner]) => [map(key), map(inner)]));
   };
   return map(value) as T;
+}
+
+/** Lines of JSON with the same characters escaped, so that they stay JSON. */
+export function printableLines(lines: string): string {
+  return lines.replace(CONTROLS, (c) => (c === "\n" ? c : `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`));
 }
 
 const UNKNOWN = "unknown";

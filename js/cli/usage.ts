@@ -31,6 +31,9 @@ const OPTIONS = {
   "max-bytes": { value: "BYTES", help: "hold at most this much in memory per build" },
   param: { value: "KEY=VALUE", many: true, help: "a parameter of the index method; repeatable" },
   "dry-run": { help: "only plan" },
+  fragment: { value: "ID", help: "only rows of this fragment" },
+  limit: { value: "ROWS", help: "at most so many rows" },
+  arrow: { value: "FILE", help: "write the rows into this file, as an Arrow IPC stream" },
   plan: { value: "FILE", help: "run this plan (as printed by plan --json; - is stdin) instead of planning" },
   port: { value: "PORT", help: "port to listen on; 0 takes a free one (8080)" },
   host: { value: "HOST", help: "address to listen on, and name to answer to (127.0.0.1)" },
@@ -58,6 +61,7 @@ export const COMMANDS = {
   show: { arguments: ["TABLE"], options: TABLE, help: "the table at a glance, and what each index covers" },
   fragments: { arguments: ["TABLE"], options: TABLE, help: "its fragments, and which segments cover each" },
   segments: { arguments: ["TABLE", "INDEX"], optional: true, options: TABLE, help: "the physical segments of its indexes" },
+  column: { arguments: ["TABLE", "PATH"], options: [...TABLE, "fragment", "limit", "arrow"], help: "the values of a column with their row addresses, one JSON object a line" },
   plan: { arguments: ["TABLE", "INDEX"], options: [...TABLE, ...PLANNING], help: "what a refresh of the index would do" },
   refresh: { arguments: ["TABLE", "INDEX"], options: [...TABLE, ...PLANNING, "workers", "dry-run", "plan"], help: "index the fragments the index does not cover" },
   transaction: { arguments: ["TABLE", "UUID"], options: TABLE, help: "which version a transaction became, if any" },
@@ -90,9 +94,10 @@ export function parse(argv: string[]): Invocation {
     const spec = { type: value === undefined ? "boolean" as const : "string" as const, ...(many ? { multiple: true } : {}), ...(option === "help" ? { short: "h" } : {}) };
     return [[option, spec], ...(alias === undefined ? [] : [[alias, spec]])];
   })) as Record<string, { type: "boolean" | "string" }>;
+  const args = joinNegative(argv.slice(1), known);
   let parsed;
   try {
-    parsed = parseArgs({ args: argv.slice(1), options: known, allowPositionals: true });
+    parsed = parseArgs({ args, options: known, allowPositionals: true });
   } catch (error) {
     throw new UsageError(`${(error as Error).message.split(/\.\s/, 1)[0]}; whetstone ${name} --help lists the options`);
   }
@@ -110,6 +115,18 @@ export function parse(argv: string[]): Invocation {
   return invocation(name as CommandName, parsed.positionals, values);
 }
 
+/** `--at -1` as `--at=-1`: the parser would take the number for an option, and the person would not hear what is wrong with it. */
+function joinNegative(argv: string[], known: Record<string, { type: "boolean" | "string" }>): string[] {
+  const joined: string[] = [];
+  for (const word of argv) {
+    const before = joined.at(-1);
+    if (/^-\d/.test(word) && before?.startsWith("--") && !before.includes("=") && known[before.slice(2)]?.type === "string" && !joined.includes("--")) {
+      joined[joined.length - 1] = `${before}=${word}`;
+    } else joined.push(word);
+  }
+  return joined;
+}
+
 function invocation(command: CommandName | null, positionals: string[], values: Record<string, unknown>): Invocation {
   const text = (name: OptionName): string | undefined => values[name] as string | undefined;
   return {
@@ -120,7 +137,8 @@ function invocation(command: CommandName | null, positionals: string[], values: 
       const given = text(name);
       if (given === undefined) return undefined;
       const number = Number(given);
-      if (!/^\d+$/.test(given) || number < least) throw new UsageError(`--${name} takes a whole number of at least ${least}, not ${given === "" ? "nothing" : given}`);
+      const hint = name === "at" ? " (versions are counted from 1; without --at it is the latest)" : "";
+      if (!/^\d+$/.test(given) || number < least) throw new UsageError(`--${name} takes a whole number of at least ${least}, not ${given === "" ? "nothing" : given}${hint}`);
       if (!Number.isSafeInteger(number)) throw new UsageError(`--${name} takes a whole number of at most ${Number.MAX_SAFE_INTEGER}, not ${given}`);
       return number;
     },

@@ -1,4 +1,4 @@
-//! Values of index files as JSON, for inspection.
+//! Values of index files and of columns as JSON, for inspection.
 
 use std::fmt::Write;
 
@@ -21,6 +21,13 @@ pub fn scalar(array: &ArrayRef, row: usize) -> Value {
         DataType::Float16 => float(f64::from(array.as_primitive::<Float16Type>().value(row))),
         DataType::Float32 => float(f64::from(array.as_primitive::<Float32Type>().value(row))),
         DataType::Float64 => float(array.as_primitive::<Float64Type>().value(row)),
+        DataType::List(_) => items(&array.as_list::<i32>().value(row)),
+        DataType::LargeList(_) => items(&array.as_list::<i64>().value(row)),
+        DataType::FixedSizeList(_, _) => items(&array.as_fixed_size_list().value(row)),
+        DataType::Struct(fields) => {
+            let columns = array.as_struct().columns();
+            Value::Object(fields.iter().zip(columns).map(|(field, column)| (field.name().clone(), scalar(column, row))).collect())
+        }
         DataType::Binary => hex(array.as_binary::<i32>().value(row)),
         DataType::LargeBinary => hex(array.as_binary::<i64>().value(row)),
         DataType::FixedSizeBinary(_) => hex(array.as_fixed_size_binary().value(row)),
@@ -40,6 +47,10 @@ pub fn scalar(array: &ArrayRef, row: usize) -> Value {
             }
         }
     }
+}
+
+fn items(list: &ArrayRef) -> Value {
+    (0..list.len()).map(|at| scalar(list, at)).collect()
 }
 
 fn float(value: f64) -> Value {

@@ -3,7 +3,7 @@
 //! Every maintained method is one implementation of [`IndexMethod`]; nothing above this layer knows a method by name.
 
 mod btree;
-mod json;
+pub mod json;
 pub(crate) mod order;
 mod params;
 mod registry;

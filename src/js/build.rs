@@ -46,7 +46,7 @@ fn branch_store(store: Store, branch: Option<&str>) -> Result<Store> {
     }
 }
 
-/// Builds the segment of a task and uploads it; settles with a `BuiltSegment`. `manifest` is what `tableManifest` gave;
+/// Builds the segment of a task and uploads it; settles with a `BuiltSegment`. `manifest` is what `tablePlannedManifest` gave;
 /// without it the manifest of the task's version is read. `hooks.onUuid` hears the segment's uuid before anything is written.
 #[wasm_bindgen(js_name = buildSegment)]
 pub fn build_segment(spec: JsValue, build: JsValue, manifest: Option<Vec<u8>>, hooks: JsValue) -> Result<u32, JsValue> {

@@ -5,6 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use wasm_bindgen::JsValue;
 
+use crate::document;
 use crate::error::{Error, ErrorCode, Result};
 
 /// A document as a plain value: objects, arrays, numbers, `null`. A number past 2^53 is `NUMBER_TOO_LARGE`, never rounded.
@@ -20,9 +21,13 @@ pub(super) fn to_js<T: Serialize + ?Sized>(document: &T) -> Result<JsValue> {
     })
 }
 
-/// The inverse: `what` names the argument in the error.
+/// The inverse, by way of JSON, so that an error names the key: `what` names the argument.
 pub(super) fn from_js<T: DeserializeOwned>(what: &str, value: JsValue) -> Result<T> {
-    serde_wasm_bindgen::from_value(value).map_err(|error| Error::invalid(format!("{what}: {error}")))
+    let text = js_sys::JSON::stringify(&value).map_err(|_| {
+        Error::invalid(format!("{what}: it holds something that is no JSON: a bigint, or an object that contains itself"))
+    })?;
+    // What has no text of its own (undefined, a function) is nothing.
+    document::parse(what, &text.as_string().unwrap_or_else(|| "null".to_owned()))
 }
 
 /// An error as the document that `WhetstoneError.from` takes.

@@ -45,7 +45,7 @@ fn fault(method: &str, error: &JsValue) -> Fault {
     Fault::new(FaultKind::Status(status), method, text_of(error))
 }
 
-fn text_of(error: &JsValue) -> String {
+pub(super) fn text_of(error: &JsValue) -> String {
     let message = Reflect::get(error, &JsValue::from_str("message")).ok().and_then(|m| m.as_string());
     message.or_else(|| error.as_string()).unwrap_or_default()
 }

@@ -1,13 +1,18 @@
 //! The two ends of a job: the plan, and the commit of what was built for it.
 
-use js_sys::Uint8Array;
+use futures::future::LocalBoxFuture;
+use js_sys::{Function, Promise, Uint8Array};
 use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
 
 use super::build::pack;
-use super::convert::{error_to_js, from_js, to_js, version_from};
+use super::convert::{error_to_js, from_js, to_js};
+use super::host::text_of;
 use super::table::{advance, ask};
 use crate::error::{Error, ErrorCode};
-use crate::refresh::{BuiltSegment, RefreshOptions, RefreshPlan, commit_segments, plan_refresh};
+use crate::refresh::{
+    BuiltSegment, Committing, RefreshOptions, RefreshPlan, check_basis, check_plan, commit_segments_telling, plan_refresh,
+};
 
 /// Settles with a refresh plan.
 #[wasm_bindgen(js_name = tablePlanRefresh)]
@@ -16,28 +21,59 @@ pub fn table_plan_refresh(id: u32, index: String, options: JsValue) -> Result<u3
     Ok(ask(id, |table| async move { to_js(&plan_refresh(&table, &index, options).await?) }))
 }
 
-/// Settles with the bytes of a version's manifest, for workers.
-#[wasm_bindgen(js_name = tableManifest)]
-pub fn table_manifest(id: u32, version: f64) -> Result<u32, JsValue> {
-    let version = version_from(version).map_err(|error| error_to_js(&error))?;
+fn plan_from(plan: JsValue) -> Result<RefreshPlan, Error> {
+    let plan: RefreshPlan = from_js("the plan", plan)?;
+    check_plan(&plan)?;
+    Ok(plan)
+}
+
+/// Throws unless the plan can be run, as far as the plan itself tells.
+#[wasm_bindgen(js_name = checkPlan)]
+pub fn check_plan_js(plan: JsValue) -> Result<(), JsValue> {
+    plan_from(plan).map(drop).map_err(|error| error_to_js(&error))
+}
+
+/// Settles with the bytes of the manifest a plan was made on, for workers, once the plan is seen to fit it.
+#[wasm_bindgen(js_name = tablePlannedManifest)]
+pub fn table_planned_manifest(id: u32, plan: JsValue) -> Result<u32, JsValue> {
+    let plan = plan_from(plan).map_err(|error| error_to_js(&error))?;
     Ok(ask(id, move |table| async move {
+        let version = plan.v_plan;
         let file = table.manifest_at(version).await?.ok_or_else(|| {
             let text = format!("version {version} was cleaned up: the segments of a plan are built on it, so plan again");
             Error::new(ErrorCode::StalePlan, text).with("version", version)
         })?;
+        check_basis(&plan, &file.manifest)?;
         Ok(Uint8Array::from(pack(&file)?.as_slice()).into())
     }))
 }
 
-/// Commits built segments; settles with a report, and the handle is at the version it names.
+/// Commits built segments; settles with a report, and the handle is at the version it names. `on_committing` hears what is
+/// about to be sent; what it answers is awaited, and its rejection ends the commit.
 #[wasm_bindgen(js_name = tableCommitSegments)]
-pub fn table_commit_segments(id: u32, plan: JsValue, built: JsValue) -> Result<u32, JsValue> {
+pub fn table_commit_segments(id: u32, plan: JsValue, built: JsValue, on_committing: JsValue) -> Result<u32, JsValue> {
     let taken = from_js::<RefreshPlan>("the plan", plan)
         .and_then(|plan| Ok((plan, from_js::<Vec<BuiltSegment>>("the built segments", built)?)));
     let (plan, built) = taken.map_err(|error| error_to_js(&error))?;
     Ok(ask(id, move |table| async move {
-        let (report, committed) = commit_segments(&table, &plan, &built).await?;
+        let tell = |what: Committing| tell(on_committing.dyn_ref::<Function>().cloned(), what);
+        let (report, committed) = commit_segments_telling(&table, &plan, &built, &tell).await?;
         advance(id, committed);
         to_js(&report)
     }))
+}
+
+fn tell(hook: Option<Function>, what: Committing) -> LocalBoxFuture<'static, Result<(), Error>> {
+    Box::pin(async move {
+        let Some(hook) = hook else { return Ok(()) };
+        let document = to_js(&what)?;
+        let told = match hook.call1(&JsValue::UNDEFINED, &document) {
+            Ok(answer) => JsFuture::from(Promise::resolve(&answer)).await.map(drop),
+            Err(error) => Err(error),
+        };
+        told.map_err(|error| {
+            let text = format!("onCommitting failed ({}); nothing was committed", text_of(&error));
+            Error::new(ErrorCode::Aborted, text)
+        })
+    })
 }

@@ -11,3 +11,4 @@ mod jobs;
 mod store;
 mod table;
 mod task;
+mod values;

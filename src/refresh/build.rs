@@ -18,6 +18,13 @@ use crate::index::{BuildSpec, BuiltIndex, IndexMethod, method_by_name};
 use crate::store::{Created, Store};
 use crate::table::scan::{FragmentScan, ScanContext};
 
+/// Times a file is sent when the store's answers are lost.
+const UPLOADS: u32 = 3;
+/// Wait before sending again, in milliseconds; doubles.
+const UPLOAD_WAIT_MS: u64 = 200;
+/// Bytes of a file's end that are compared when it is read back.
+const TAIL: usize = 64 * 1024;
+
 /// Builds the segment of a task and uploads it under a uuid of its own. `manifest` is that of `v_plan`; `progress` hears the
 /// rows done so far.
 ///
@@ -229,18 +236,49 @@ async fn upload(store: &Store, uuid: Uuid, index: BuiltIndex) -> Result<(Vec<Bui
     Ok((files, staged))
 }
 
+/// Creates one file. Its folder is named by a uuid of this build alone, so after an answer that was lost whatever lies there was
+/// sent by us: it is read back, and sent again (only if absent) when it is not there.
 async fn create(store: &Store, path: &str, chunks: Vec<bytes::Bytes>, size: u64) -> Result<()> {
-    match store.put_create(path, chunks).await? {
-        Created::Yes => Ok(()),
-        Created::Exists => {
-            Err(Error::new(ErrorCode::UuidInUse, format!("{path} is there already; it was not overwritten")).with("object", path))
+    let tail = tail_of(&chunks);
+    let mut lost: Option<Error> = None;
+    for attempt in 0..UPLOADS {
+        if attempt > 0 {
+            store.env().sleep(UPLOAD_WAIT_MS << attempt).await;
         }
-        // The uuid is ours alone, so whatever lies there now was sent by this build: the size tells whether all of it arrived.
-        Created::Unclear(error) => match store.get_range(path, size.saturating_sub(1)..size).await {
-            Ok(_) => Ok(()),
-            Err(_) => Err(error),
-        },
+        let error = match store.put_create(path, chunks.clone()).await? {
+            Created::Yes => return Ok(()),
+            Created::Exists if lost.is_none() => {
+                let text = format!("{path} is there already; it was not overwritten");
+                return Err(Error::new(ErrorCode::UuidInUse, text).with("object", path));
+            }
+            Created::Exists => lost.take().unwrap_or_else(|| Error::internal("an upload that was never lost")),
+            Created::Unclear(error) => error,
+        };
+        match store.get_range(path, size.saturating_sub(tail.len() as u64)..size).await {
+            Ok(there) if there == tail => return Ok(()),
+            // Fewer bytes than were sent, or others: it is there for good, and of no use.
+            Ok(_) => return Err(error),
+            // Silence again: waiting a third time would take minutes.
+            Err(read) if read.code() == ErrorCode::Timeout => return Err(error),
+            Err(_) => lost = Some(error),
+        }
     }
+    Err(lost.unwrap_or_else(|| Error::internal("no upload was tried")))
+}
+
+/// The last bytes of an upload, at most 64 KiB: an object that ends with them is whole.
+fn tail_of(chunks: &[bytes::Bytes]) -> Vec<u8> {
+    let mut tail = Vec::new();
+    for chunk in chunks.iter().rev() {
+        let missing = TAIL.saturating_sub(tail.len());
+        let from = chunk.len().saturating_sub(missing);
+        let part = chunk.get(from..).unwrap_or_default();
+        tail.splice(0..0, part.iter().copied());
+        if tail.len() >= TAIL {
+            break;
+        }
+    }
+    tail
 }
 
 /// Compares a segment's folder with the sizes recorded for it; a store that cannot list is believed.

@@ -2,7 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use futures::future::LocalBoxFuture;
+use serde::Serialize;
+
 use super::build::{check_sizes, discard};
+use super::check::check_plan;
 use super::plan::{FORMAT, RefreshPlan};
 use super::report::{Attempt, RefreshReport};
 use super::task::BuiltSegment;
@@ -32,18 +36,51 @@ const MOST_SLOTS: u32 = 128;
 /// attempts; `COMMIT_UNKNOWN` when it cannot be found out whether the commit landed, and then nothing is deleted. Built
 /// files stay, listed in the detail `staged` with `changed: staged`, so that the caller can commit again or remove them.
 pub async fn commit_segments(table: &Table, plan: &RefreshPlan, built: &[BuiltSegment]) -> Result<(RefreshReport, Table)> {
+    commit_segments_telling(table, plan, built, &|_| Box::pin(std::future::ready(Ok(())))).await
+}
+
+/// What is about to be committed: enough to find out later what became of it, whoever is still there to ask.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Committing {
+    /// Address of the table or of its branch's root; no keys.
+    pub uri: String,
+    /// Branch; null = main.
+    pub branch: Option<String>,
+    /// Index name.
+    pub index_name: String,
+    /// Uuid of the transaction, the same for every attempt.
+    pub transaction: uuid::Uuid,
+    /// Version this attempt tries to become.
+    pub version: u64,
+}
+
+/// Told before the manifest of each attempt is sent, and waited for.
+pub type OnCommitting<'a> = dyn Fn(Committing) -> LocalBoxFuture<'static, Result<()>> + 'a;
+
+/// [`commit_segments`], telling `committing` before anything that may commit is sent. An error of `committing` ends the commit.
+pub async fn commit_segments_telling(
+    table: &Table,
+    plan: &RefreshPlan,
+    built: &[BuiltSegment],
+    committing: &OnCommitting<'_>,
+) -> Result<(RefreshReport, Table)> {
     let env = table.store().env().clone();
     let start = env.now_ms();
     check_documents(table, plan, built)?;
     let staged = staged_of(built);
-    let result = run(table, plan, built).await;
+    let result = run(table, plan, built, committing).await;
     let (mut report, table) = result.map_err(|error| with_staged(error, &staged))?;
     report.ms = u64::try_from(env.now_ms().saturating_sub(start)).unwrap_or(0);
     report.requests = table.store().requests();
     Ok((report, table))
 }
 
-async fn run(table: &Table, plan: &RefreshPlan, built: &[BuiltSegment]) -> Result<(RefreshReport, Table)> {
+async fn run(
+    table: &Table,
+    plan: &RefreshPlan,
+    built: &[BuiltSegment],
+    committing: &OnCommitting<'_>,
+) -> Result<(RefreshReport, Table)> {
     if built.is_empty() {
         return Ok((nothing(plan, built, table.version(), Vec::new(), Vec::new()), table.clone()));
     }
@@ -91,6 +128,20 @@ async fn run(table: &Table, plan: &RefreshPlan, built: &[BuiltSegment]) -> Resul
             now_ms: env.now_ms(),
         }
         .encode()?;
+        let told = committing(Committing {
+            uri: latest.store().uri(),
+            branch: plan.branch.clone(),
+            index_name: plan.index.target.name.clone(),
+            transaction: uuid,
+            version: next,
+        });
+        if let Err(error) = told.await {
+            // An earlier attempt may still be on its way: then this is no certain end.
+            return Err(pending.map_or(error, |(version, _)| {
+                let cause = Error::new(ErrorCode::CommitUnknown, "an attempt that seemed lost was not followed any further");
+                unknown(plan, version, &transaction.uuid, &cause)
+            }));
+        }
         match latest.put_next(NextVersion { version: next, manifest, transaction: &transaction }).await? {
             CommitOutcome::Landed(landed) => {
                 attempts.push(Attempt { version: next, outcome: "committed".to_owned(), why: None });
@@ -169,10 +220,7 @@ async fn landed_late(
 }
 
 fn check_documents(table: &Table, plan: &RefreshPlan, built: &[BuiltSegment]) -> Result<()> {
-    if plan.format != FORMAT || plan.kind != "refresh" {
-        let text = format!("this is not a refresh plan of format {FORMAT} (kind {:?}, format {})", plan.kind, plan.format);
-        return Err(Error::invalid(text));
-    }
+    check_plan(plan)?;
     let branch = &table.manifest().manifest.branch;
     if *branch != plan.branch {
         let name = |branch: &Option<String>| branch.clone().unwrap_or_else(|| "main".to_owned());

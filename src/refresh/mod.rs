@@ -1,10 +1,11 @@
 //! Refreshing one index: plan → tasks → built segments → verified commit → report (design §7).
 //!
 //! `plan`, `task` and `report` are the documents; `planner` decides, `resolve` finds the index by name, `freshness` is the
-//! I/O half of the stale rule, `build` runs one task, `verify` recomputes every decision from the manifest of a commit
+//! I/O half of the stale rule, `check` refuses plans that cannot be run, `build` runs one task, `verify` recomputes every decision from the manifest of a commit
 //! attempt, and `commit` is the loop that publishes.
 
 pub mod build;
+pub mod check;
 pub mod commit;
 mod costs;
 mod files;
@@ -19,7 +20,8 @@ pub mod task;
 mod verify;
 
 pub use build::{build_segment, build_segment_as, discard};
-pub use commit::commit_segments;
+pub use check::{check_basis, check_plan};
+pub use commit::{Committing, OnCommitting, commit_segments, commit_segments_telling};
 pub use options::{Absorb, RefreshOptions};
 pub use plan::{Advice, RefreshPlan};
 pub use planner::plan_refresh;

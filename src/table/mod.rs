@@ -2,7 +2,7 @@
 //!
 //! `handle` is the snapshot, `latest` finds the newest version on any kind of store, `reading` fetches a manifest cheaply,
 //! `refs` reads tags and branches, `base` resolves files of other roots, `describe` and `show` make the documents of the
-//! public interface, `scan` reads a column of a fragment, `commit` puts the next manifest and finds out what became of it.
+//! public interface, `scan` reads a column of a fragment, `values` hands a column out, `commit` puts the next manifest and finds out what became of it.
 
 pub mod base;
 pub mod commit;
@@ -13,5 +13,6 @@ mod reading;
 pub mod refs;
 pub mod scan;
 pub mod show;
+pub mod values;
 
 pub use handle::{At, Table, VersionInfo, mapped_indices};

@@ -146,11 +146,13 @@ enum Ids {
 pub struct FragmentScan {
     fragment: u32,
     data_type: DataType,
-    /// `None`: the fragment has no such column, all its rows are null.
+    /// The file and its column; `None`: the fragment has no such column, all its rows are null.
+    source: Option<(LanceFile, usize)>,
     values: Option<ColumnScan>,
     deleted: RoaringBitmap,
     ids: Ids,
     at: u64,
+    end: u64,
     physical_rows: u64,
 }
 
@@ -199,13 +201,12 @@ impl FragmentScan {
                 format!("{physical_rows} rows, more than addresses reach"),
             ));
         }
-        let values = match opened {
-            Some((file, Some(column))) => Some(file.scan(column, &data_type, true, 0..physical_rows)),
-            _ => None,
-        };
+        let source = opened.and_then(|(file, column)| Some((file, column?)));
+        let values = source.as_ref().map(|(file, column)| file.scan(*column, &data_type, true, 0..physical_rows));
         let deleted = deletions(context, fragment, physical_rows).await?;
         let ids = ids(context, fragment, physical_rows).await?;
-        Ok(FragmentScan { fragment: fragment.id, data_type, values, deleted, ids, at: 0, physical_rows })
+        let fragment = fragment.id;
+        Ok(FragmentScan { fragment, data_type, source, values, deleted, ids, at: 0, end: physical_rows, physical_rows })
     }
 
     /// Live rows of the whole fragment.
@@ -218,15 +219,40 @@ impl FragmentScan {
         self.physical_rows
     }
 
+    /// Goes on with the physical rows `rows` and ends behind them; rows past the fragment's are none.
+    pub fn seek(&mut self, rows: Range<u64>) {
+        self.end = rows.end.min(self.physical_rows);
+        self.at = rows.start.min(self.end);
+        let range = self.at..self.end;
+        self.values = self.source.as_ref().map(|(file, column)| file.scan(*column, &self.data_type, true, range));
+    }
+
+    /// Whether there is such a physical row and it is not deleted.
+    pub fn is_live(&self, row: u64) -> bool {
+        row < self.physical_rows && u32::try_from(row).is_ok_and(|row| !self.deleted.contains(row))
+    }
+
+    /// Physical position of the `n`th live row, counted from 0; the number of physical rows when there are not so many.
+    pub fn nth_live(&self, n: u64) -> u64 {
+        let (mut low, mut high) = (0, self.physical_rows);
+        // The first position up to which, itself included, there are more than `n` live rows.
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let live = middle + 1 - u32::try_from(middle).map_or(0, |last| self.deleted.rank(last));
+            if live > n { high = middle } else { low = middle + 1 }
+        }
+        low
+    }
+
     /// The next batch of live rows; `None` at the end. A batch is never empty.
     pub async fn next(&mut self) -> Result<Option<ColumnBatch>> {
-        while self.at < self.physical_rows {
+        while self.at < self.end {
             let values = match &mut self.values {
                 Some(scan) => match scan.next().await? {
                     Some(values) => values,
                     None => return Err(Error::internal("a column ended before its fragment")),
                 },
-                None => new_null_array(&self.data_type, (self.physical_rows - self.at).min(NULL_BATCH) as usize),
+                None => new_null_array(&self.data_type, (self.end - self.at).min(NULL_BATCH) as usize),
             };
             let range = self.at..self.at + values.len() as u64;
             self.at = range.end;

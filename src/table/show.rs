@@ -219,6 +219,8 @@ fn refresh(table: &Table, index: &str) -> Action {
 /// anybody, and nothing in them may mean anything to the shell or be taken for an option. `options` is ours.
 pub(crate) fn refresh_command(uri: &str, branch: Option<&str>, index: &str, options: &str) -> String {
     let mut words = vec!["whetstone refresh".to_owned()];
+    // The root of a branch names the branch by itself.
+    let branch = branch.filter(|name| !uri.trim_end_matches('/').ends_with(&format!("/tree/{name}")));
     words.extend(branch.map(|name| format!("--branch={}", shell_word(name))));
     words.extend((!options.is_empty()).then(|| options.to_owned()));
     words.extend(index.starts_with('-').then(|| "--".to_owned()));
@@ -282,6 +284,8 @@ mod tests {
         assert_eq!(refresh_command("file:///t/users.lance", None, "k_idx", ""), "whetstone refresh file:///t/users.lance k_idx");
         let odd = refresh_command("file:///a b", Some("f/x;y"), "$(id)`'\"", "--num-segments 2");
         assert_eq!(odd, "whetstone refresh --branch='f/x;y' --num-segments 2 'file:///a b' '$(id)`'\\''\"'");
+        assert_eq!(refresh_command("s3://b/t/tree/f/x", Some("f/x"), "k", ""), "whetstone refresh s3://b/t/tree/f/x k");
+        assert_eq!(refresh_command("s3://b/t/tree/f", Some("x"), "k", ""), "whetstone refresh --branch=x s3://b/t/tree/f k");
         assert_eq!(refresh_command("s3://b/t", None, "--json", ""), "whetstone refresh -- s3://b/t --json");
         assert_eq!(refresh_command("s3://b/t", None, "", ""), "whetstone refresh s3://b/t ''");
     }

@@ -193,6 +193,8 @@ test("a plan that was tampered with is refused before anything is built", async 
     "rows": (plan) => { plan.tasks[0].rows = -1; }, "version of a task": (plan) => { plan.tasks[1].v_plan = 1; }, "no index of a task": (plan) => { plan.tasks[1].index = null; },
     "name": (plan) => { plan.tasks[1].index.name = "v_idx"; }, "field": (plan) => { plan.tasks[1].index.field_id = 0; }, "method": (plan) => { plan.tasks[0].index.method = "BITMAP"; },
     "branch": (plan) => { plan.branch = 7; },
+    "params": (plan) => { plan.tasks[0].index.params = null; }, "deletion": (plan) => { plan.runs[0].files[0].deletion = ""; },
+    "deletion elsewhere": (plan) => { plan.runs[0].files[0].deletion = "../../x.bin"; }, "data path": (plan) => { plan.runs[0].files[0].data[0].path = "a//b"; },
     "no fragments": (plan) => { plan.tasks[0].fragments = []; }, "fragments no list": (plan) => { plan.tasks[0].fragments = 7; },
   };
   for (const [what, edit] of Object.entries(change)) {
@@ -203,8 +205,16 @@ test("a plan that was tampered with is refused before anything is built", async 
     assert.equal(status, 1, what);
     assert.equal(document.error.code, "INVALID_ARGUMENT", what);
     assert.equal(document.error.changed, "nothing", what);
+    if (what === "params") assert.match(document.error.message, /^the plan: tasks\[0\]\.index\.params: /);
     assert.deepEqual(readdirSync(path.join(folder, "_indices")), indices, what);
   }
+  // Names that are sound but of another table.
+  const plan = structuredClone(good);
+  plan.runs[0].files[0].data[0].path = "elsewhere.lance";
+  writeFileSync(file, JSON.stringify(plan));
+  const { document } = await json(["refresh", folder, "k_idx", "--plan", file, "--quiet"]);
+  assert.equal(document.error.code, "STALE_PLAN");
+  assert.deepEqual(readdirSync(path.join(folder, "_indices")), indices);
 });
 
 test("what was built for a plan that the commit refuses is removed again", async (t) => {
@@ -236,4 +246,48 @@ test("a plan for another index, or no plan at all, is refused", async (t) => {
   assert.equal(refused.status, 1);
   assert.equal(refused.document.error.changed, "nothing");
   rmSync(file);
+});
+
+test("versions are counted from 1, and a target that is no address is not taken for a folder", async (t) => {
+  const folder = copyTable(t, "one_row");
+  for (const at of [["--at", "-1"], ["--at=-1"], ["--at", "0"]]) {
+    const { status, stderr } = await command(["show", folder, ...at]);
+    assert.equal(status, 2);
+    assert.match(stderr, /--at takes a whole number of at least 1, not (-1|0) \(versions are counted from 1/);
+  }
+  for (const target of ["http:", "https:/x", "data:,x", "ftp://h/t.lance", "s3:/b/k"]) {
+    const { status, document } = await json(["show", target]);
+    assert.equal(status, 1, target);
+    assert.equal(document.error.code, "INVALID_ARGUMENT", target);
+    assert.match(document.error.message, /address/, target);
+  }
+});
+
+test("a very long index name does not widen the table; JSON has all of it", async (t) => {
+  const folder = copyTable(t, "odd_index_names");
+  const { stdout } = await command(["show", folder]);
+  const { document } = await json(["show", folder]);
+  const longest = document.indices.map((index) => index.name).sort((a, b) => b.length - a.length)[0];
+  const head = stdout.split("\n").find((line) => line.startsWith("INDEX"));
+  assert.ok(head.indexOf("TYPE") <= 48 + 3, head);
+  if ([...longest].length > 48) assert.ok(stdout.includes("…"));
+});
+
+test("column: values as JSON lines, one document, or Arrow", async (t) => {
+  const folder = copyTable(t, "deletions_small");
+  const { document: all } = await json(["column", folder, "k"]);
+  const shown = (await json(["show", folder])).document;
+  assert.equal(all.values.length, shown.rows);
+  assert.deepEqual(Object.keys(all).sort(), ["branch", "column", "type", "uri", "values", "version"]);
+  assert.ok(all.values.every((row) => /^\d+$/.test(row.address)), "addresses are decimal texts");
+  const lines = (await command(["column", folder, "k", "--limit", "3"])).stdout.trimEnd().split("\n").map((line) => JSON.parse(line));
+  assert.deepEqual(lines, all.values.slice(0, 3));
+  const fragment = (await json(["column", folder, "k", "--fragment", "0"])).document.values;
+  assert.deepEqual(fragment, all.values.filter((row) => BigInt(row.address) >> 32n === 0n));
+  const file = path.join(scratch(t), "k.arrow");
+  assert.equal((await command(["column", folder, "k", "--arrow", file])).stdout, "");
+  assert.equal(readFileSync(file).subarray(0, 4).toString("hex"), "ffffffff", "an IPC stream");
+  const missing = await json(["column", folder, "k", "--fragment", "77"]);
+  assert.equal(missing.document.error.code, "INVALID_ARGUMENT");
+  assert.equal((await json(["column", folder, "nope"])).document.error.code, "COLUMN_NOT_FOUND");
 });

@@ -129,6 +129,60 @@ test("cancel answers at once and leaves the table as it was", async (t) => {
   assert.equal(readdirSync(path.join(folder, "fragments_200.lance", "_indices")).length, before, "what was uploaded was removed");
 });
 
+test("a tab that ends between the commit and its answer: the next one says what became of it", async (t) => {
+  const folder = scratch(t);
+  copyTable(t, "fragments_200", folder);
+  const { open, shot, stand, table } = await pageOn(t, folder);
+  let arrived;
+  let lands = false;
+  stand((request) => request.method === "PUT" && request.url.includes("/_versions/"), (request, response, listener) => {
+    if (lands) {
+      response.end = () => response; // the manifest is written, its answer never sent
+      listener(request, response);
+    }
+    setTimeout(arrived, 500);
+  });
+  const { page } = await open();
+  const begin = async () => {
+    const held = new Promise((resolve) => { arrived = resolve; });
+    const tab = await page.context().newPage();
+    await tab.goto(`${page.url()}?url=${table("fragments_200")}&refresh=k_idx`);
+    await tab.getByRole("button", { name: "Index 100 fragments in 1 segment" }).click(WAIT);
+    await held;
+    await tab.close();
+  };
+  const look = async (fate) => {
+    const tab = await page.context().newPage();
+    await tab.goto(`${page.url()}?url=${table("fragments_200")}`);
+    const note = tab.locator(`.unfinished [data-fate="${fate}"]`);
+    await note.waitFor(WAIT);
+    return { tab, note, text: plain(await note.innerText()) };
+  };
+  await begin();
+  assert.equal(manifests(folder, "fragments_200").length, 4);
+  const pending = await look("pending");
+  assert.match(pending.text, /refresh of k_idx was being committed when its tab was closed\. It has not landed so far/);
+  assert.match(pending.text, /[0-9a-f]{8}-[0-9a-f]{4}/);
+  lands = true;
+  await begin();
+  assert.equal(manifests(folder, "fragments_200").length, 5);
+  // Of the two commits kept, the second became version 5, and so the first never will.
+  const landed = await look("landed");
+  assert.match(landed.text, /It landed: version 5 is its work\./);
+  const lost = landed.tab.locator('.unfinished [data-fate="lost"]');
+  assert.match(plain(await lost.innerText()), /It did not land: no version carries it/);
+  await shot(landed.tab, "page-unfinished");
+  const kept = await landed.tab.evaluate(() => JSON.stringify({ ...localStorage }));
+  assert.doesNotMatch(kept, /secret|password|key_id/i);
+  await landed.note.getByRole("button", { name: "Dismiss" }).click();
+  await lost.getByRole("button", { name: "Dismiss" }).click();
+  await landed.tab.waitForFunction(() => document.querySelector(".unfinished") === null, null, WAIT);
+  assert.equal(await landed.tab.evaluate(() => Object.keys(localStorage).filter((key) => key.startsWith("whetstone.commit.")).length), 0);
+  await pending.tab.reload();
+  await pending.tab.waitForSelector(".map canvas", WAIT);
+  assert.equal(await pending.tab.locator(".unfinished").count(), 0);
+});
+
 test("versions step with the arrow keys; an old version cannot be refreshed", async (t) => {
   const folder = scratch(t);
   copyTable(t, "fragments_200", folder);

@@ -46,5 +46,14 @@ export async function pageOn(t, folder) {
       else listener(request, response);
     });
   };
-  return { server, open, shot, delay, table: (name) => `${server.tables}${name}.lance` };
+  /** Requests that match are answered by `stand` instead, which may hand them on. */
+  const stand = (matches, stand) => {
+    const [listener] = server.server.listeners("request");
+    server.server.removeAllListeners("request");
+    server.server.on("request", (request, response) => {
+      if (matches(request)) stand(request, response, listener);
+      else listener(request, response);
+    });
+  };
+  return { server, open, shot, delay, stand, table: (name) => `${server.tables}${name}.lance` };
 }

@@ -201,6 +201,9 @@ const handlers: Handlers = {
     };
     return plan;
   },
+  async transaction() {
+    return null;
+  },
   async run({ handle, plan, workers }, signal, id) {
     const { name } = handles.get(handle)!;
     const table = made.get(name)!;
@@ -241,6 +244,7 @@ const handlers: Handlers = {
 const running = new Map<number, AbortController>();
 scope.onmessage = (event: MessageEvent<ToWorker>) => {
   const message = event.data;
+  if (message.type === "kept") return;
   if (message.type === "abort") {
     running.get(message.id)?.abort();
     return;

@@ -19,6 +19,7 @@ import { IndexList } from "./parts/IndexList.js";
 import { OpenPanel, useSamples } from "./parts/OpenPanel.js";
 import { FragmentTable, RunTables } from "./parts/TableView.js";
 import { useTheme } from "./parts/theme.js";
+import { Unfinished } from "./parts/Unfinished.js";
 import { VersionLine } from "./parts/VersionLine.js";
 import { Icon } from "./parts/basics.js";
 import { RefreshDialog } from "./refresh/RefreshDialog.js";
@@ -122,6 +123,7 @@ export function App(): JSX.Element {
             <Meters table={table} requests={session.requests} />
             {session.failure && <ErrorPanel failure={session.failure} target={state.url} onRetry={session.reload} onOther={{ label: "Back to the latest", act: () => change({ version: null }) }} />}
             {old && table && <p class="note old-note"><Icon name="info" /> Version {count(table.show.version)} is shown as it was. The latest is {count(table.latest)}. <button type="button" class="link" onClick={() => change({ version: null })}>Go to the latest</button></p>}
+            <Unfinished found={session.unfinished} onForget={session.dismiss} onAsk={session.reload} />
             <HealthLines lines={health} old={old} onRefresh={startRefresh} onShow={(index) => select({ kind: "index", name: index })} />
             <div class="columns">
               <IndexList layout={layout} selection={state.selection} old={old} onSelect={select} onRefresh={startRefresh} />

@@ -2,8 +2,12 @@
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { EngineClient, failureOf } from "./engine/client.js";
-import type { ErrorDocument, ProgressEvent, RefreshPlan } from "./engine/documents.js";
+import type { CommittingEvent, ErrorDocument, ProgressEvent, RefreshPlan } from "./engine/documents.js";
 import type { Counted, OpenedTable, RunResult, StoreKeys } from "./engine/protocol.js";
+import { fateOf, forget, keep, keptFor } from "./lib/commits.js";
+import type { Fate, Keeping } from "./lib/commits.js";
+import { withoutSecrets } from "./lib/url.js";
+import type { Found } from "./parts/Unfinished.js";
 
 export interface Session {
   table: OpenedTable | null;
@@ -16,6 +20,28 @@ export interface Session {
   run: (plan: RefreshPlan, workers: number, signal: AbortSignal, progress: (event: ProgressEvent) => void) => Promise<RunResult>;
   /** Shows the version a run committed. */
   adopt: (table: OpenedTable) => void;
+  /** Commits of this table that were on their way when their tab ended. */
+  unfinished: Found[];
+  dismiss: (transaction: string) => void;
+}
+
+/** Where commits are kept; `null` where the browser keeps nothing for pages. */
+function keeping(): Keeping | null {
+  try {
+    return window.localStorage;
+  } catch {
+    return null;
+  }
+}
+
+/** Keeping is a comfort: a full or forbidden storage must not stop a commit. */
+function trying(work: (storage: Keeping) => void): void {
+  const storage = keeping();
+  try {
+    if (storage) work(storage);
+  } catch {
+    // Then nothing is kept.
+  }
 }
 
 /** Versions kept for stepping back and forth without asking the store again. */
@@ -121,11 +147,52 @@ export function useSession(target: string | null, version: number | null, keys: 
     if (target !== null && made.v_plan !== opened.current?.latest) accept(await client.call("reload", { handle: at }, { signal }), target);
     return made;
   }, [handle, accept, target]);
-  const run = useCallback(async (work: RefreshPlan, workers: number, signal: AbortSignal, progress: (event: ProgressEvent) => void) =>
-    client.call("run", { handle: await handle(signal), plan: work, workers }, { signal, progress }), [handle]);
+  /** Transactions of this tab, whose outcome this tab hears itself. */
+  const own = useRef(new Set<string>());
+  const run = useCallback(async (work: RefreshPlan, workers: number, signal: AbortSignal, progress: (event: ProgressEvent) => void) => {
+    const sent = new Set<string>();
+    const done = () => trying((storage) => sent.forEach((transaction) => forget(storage, transaction)));
+    const committing = (event: CommittingEvent) => {
+      sent.add(event.transaction);
+      own.current.add(event.transaction);
+      trying((storage) => keep(storage, { ...event, target: withoutSecrets(target ?? ""), at: Date.now() }));
+    };
+    try {
+      const result = await client.call("run", { handle: await handle(signal), plan: work, workers }, { signal, progress, committing });
+      done();
+      return result;
+    } catch (error) {
+      const { changed } = failureOf(error);
+      if (changed === "unknown") sent.forEach((transaction) => own.current.delete(transaction)); // the next look at the table asks
+      else done();
+      throw error;
+    }
+  }, [handle, target]);
+
+  const [unfinished, setUnfinished] = useState<Found[]>([]);
+  const known = opened.current;
+  useEffect(() => {
+    setUnfinished([]);
+    const storage = keeping();
+    if (!table || target === null || !known || !storage) return;
+    const abort = new AbortController();
+    const kept = keptFor(storage, withoutSecrets(target)).filter((commit) => !own.current.has(commit.transaction));
+    void Promise.all(kept.map(async (commit): Promise<Found> => {
+      const fate = await client.call("transaction", { handle: known.handle, uuid: commit.transaction }, { signal: abort.signal }).then(
+        (found): Fate => fateOf(commit, found, table.latest, Date.now()),
+        (error: unknown): Fate => ({ is: "unknown", why: failureOf(error).message }),
+      );
+      return { commit, fate };
+    })).then((found) => { if (!abort.signal.aborted) setUnfinished(found); });
+    return () => abort.abort();
+  }, [target, known?.handle, table?.latest]);
+  const dismiss = useCallback((transaction: string) => {
+    trying((storage) => forget(storage, transaction));
+    setUnfinished((all) => all.filter(({ commit }) => commit.transaction !== transaction));
+  }, []);
   const adopt = useCallback((next: OpenedTable) => {
     if (target !== null) accept(next, target);
   }, [target, accept]);
 
-  return { table, loading, failure, requests, reload, plan, run, adopt };
+  return { table, loading, failure, requests, reload, plan, run, adopt, unfinished, dismiss };
 }

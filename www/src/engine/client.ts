@@ -1,6 +1,6 @@
 // The page's side of the engine: calls become promises, a crash becomes an error, and a silent worker is replaced.
 
-import type { ErrorDocument, ProgressEvent } from "./documents.js";
+import type { CommittingEvent, ErrorDocument, ProgressEvent } from "./documents.js";
 import type { CallName, Calls, Counted, FromWorker, ToWorker } from "./protocol.js";
 import { spawnEngine } from "./spawn.js";
 
@@ -22,6 +22,7 @@ interface Pending {
   resolve: (value: never) => void;
   reject: (error: unknown) => void;
   progress: ((event: ProgressEvent) => void) | null;
+  committing: ((event: CommittingEvent) => void) | null;
   forget: () => void;
 }
 
@@ -42,7 +43,7 @@ export class EngineClient {
   call<N extends CallName>(
     name: N,
     argument: Calls[N]["argument"],
-    options: { signal?: AbortSignal; progress?: (event: ProgressEvent) => void } = {},
+    options: { signal?: AbortSignal; progress?: (event: ProgressEvent) => void; committing?: (event: CommittingEvent) => void } = {},
   ): Promise<Calls[N]["answer"]> {
     const worker = this.#start();
     const id = this.#next++;
@@ -58,7 +59,7 @@ export class EngineClient {
         clearTimeout(timer);
         signal?.removeEventListener("abort", abort);
       };
-      this.#pending.set(id, { name, resolve: resolve as (value: never) => void, reject, progress: options.progress ?? null, forget });
+      this.#pending.set(id, { name, resolve: resolve as (value: never) => void, reject, progress: options.progress ?? null, committing: options.committing ?? null, forget });
       this.#post(worker, { type: "call", id, name, argument });
       if (signal?.aborted) abort();
       else signal?.addEventListener("abort", abort, { once: true });
@@ -94,6 +95,11 @@ export class EngineClient {
     }
     const pending = this.#pending.get(message.id);
     if (!pending) return;
+    if (message.type === "committing") {
+      pending.committing?.(message.event);
+      if (this.#worker) this.#post(this.#worker, { type: "kept", id: message.id });
+      return;
+    }
     if (message.type === "progress") {
       pending.progress?.(message.event);
       return;

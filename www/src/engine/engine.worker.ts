@@ -19,6 +19,8 @@ const tables = new Map<number, Held>();
 let nextHandle = 1;
 
 const running = new Map<number, AbortController>();
+/** Commits that wait until the page has kept what they are. */
+const keeping = new Map<number, () => void>();
 
 const counts = { count: 0, bytes: 0 };
 let announced: ReturnType<typeof setTimeout> | undefined;
@@ -111,11 +113,20 @@ const handlers: Handlers = {
   },
   async run({ handle, plan, workers }, signal, id) {
     const { table } = held(handle);
-    const report = await table.run(plan, { workers, signal, onProgress: (event) => post({ type: "progress", id, event }) });
+    const report = await table.run(plan, {
+      workers, signal, onProgress: (event) => post({ type: "progress", id, event }),
+      onCommitting: (event) => new Promise<void>((resolve) => {
+        keeping.set(id, resolve);
+        post({ type: "committing", id, event });
+      }),
+    });
     // What was committed is committed: showing it is not part of what a cancel may stop.
     const never = new AbortController().signal;
     const versions = await versionsOf(table, never);
     return { report, table: await opened(table, versions, table.version, never) };
+  },
+  async transaction({ handle, uuid }, signal) {
+    return held(handle).table.transaction(uuid, { signal });
   },
 };
 
@@ -123,6 +134,11 @@ scope.onmessage = (event: MessageEvent<ToWorker>) => {
   const message = event.data;
   if (message.type === "abort") {
     running.get(message.id)?.abort();
+    return;
+  }
+  if (message.type === "kept") {
+    keeping.get(message.id)?.();
+    keeping.delete(message.id);
     return;
   }
   const { id, name, argument } = message;

@@ -1,6 +1,8 @@
 // What the page and its engine worker say to each other. Everything is plain data; functions stay on their side.
 
-import type { ErrorDocument, FragmentColumns, ProgressEvent, RefreshPlan, RefreshReport, ShowDocument, VersionInfo } from "./documents.js";
+import type {
+  CommittingEvent, ErrorDocument, FragmentColumns, ProgressEvent, RefreshPlan, RefreshReport, ShowDocument, TransactionInfo, VersionInfo,
+} from "./documents.js";
 
 /** Requests sent and body bytes read, by all threads since the engine was started. */
 export interface Counted {
@@ -62,16 +64,20 @@ export interface Calls {
   at: { argument: { handle: number; version: number }; answer: OpenedTable };
   plan: { argument: PlanRequest; answer: RefreshPlan };
   run: { argument: RunRequest; answer: RunResult };
+  transaction: { argument: { handle: number; uuid: string }; answer: TransactionInfo | null };
 }
 
 export type CallName = keyof Calls;
 
 export type ToWorker =
   | { type: "call"; id: number; name: CallName; argument: unknown }
-  | { type: "abort"; id: number };
+  | { type: "abort"; id: number }
+  /** What a `committing` said is kept: the commit may go on. */
+  | { type: "kept"; id: number };
 
 export type FromWorker =
   | { type: "answer"; id: number; value: unknown }
   | { type: "failed"; id: number; error: ErrorDocument }
   | { type: "progress"; id: number; event: ProgressEvent }
+  | { type: "committing"; id: number; event: CommittingEvent }
   | { type: "requests"; counts: Counted };

@@ -1,0 +1,200 @@
+//! The values of a column with their row addresses, so that anybody can check what is read.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, UInt64Array};
+use arrow::datatypes::{DataType, Field, Schema};
+use arrow::error::ArrowError;
+use arrow::ipc::writer::StreamWriter;
+use serde::Deserialize;
+
+use super::Table;
+use super::scan::{BatchRows, ColumnBatch, FragmentScan, ScanContext};
+use crate::error::{Error, ErrorCode, Result};
+use crate::file::gather::filter;
+use crate::format::fragment::Fragment;
+use crate::format::row::{RowAddress, RowDomain};
+
+/// Rows between two wanted ones that are rather read than skipped.
+const NEAR: u64 = 1024;
+/// Most bytes of one answer; the rest is asked for with `offset` and `limit`.
+const MOST_BYTES: usize = 1 << 30;
+
+/// Which rows of a column; everything by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ColumnRequest {
+    /// Only rows of this fragment.
+    pub fragment: Option<u32>,
+    /// Live rows to leave out at the beginning.
+    pub offset: u64,
+    /// Most rows.
+    pub limit: Option<u64>,
+    /// Only these row addresses (decimal text, since JSON numbers would round them). They come back ascending, each once.
+    pub addresses: Option<Vec<String>>,
+}
+
+/// The rows of a request, read as they are asked for.
+pub struct ColumnValues {
+    context: ScanContext,
+    /// Dotted path of the column, spelled as the schema does.
+    pub path: String,
+    /// Arrow type of the values.
+    pub data_type: DataType,
+    /// May hold nulls, by itself or because a parent may.
+    pub nullable: bool,
+    request: ColumnRequest,
+    /// Offsets wanted per fragment, ascending.
+    wanted: Option<BTreeMap<u32, Vec<u32>>>,
+}
+
+impl ColumnValues {
+    /// Finds the column; reads nothing.
+    ///
+    /// # Errors
+    /// `COLUMN_NOT_FOUND`, `UNSUPPORTED_TYPE`, `UNSUPPORTED_ENCODING` naming the column; `INVALID_ARGUMENT` for a request that
+    /// means nothing on this version.
+    pub fn new(table: &Table, path: &str, request: ColumnRequest) -> Result<ColumnValues> {
+        let manifest = table.manifest().clone();
+        let schema = &manifest.manifest.schema;
+        let id = schema.resolve(path)?.id;
+        let context = ScanContext::new(table.store().clone(), manifest.clone(), id, RowDomain::Address);
+        let (field, data_type) = context.column()?;
+        let mut nullable = field.nullable;
+        let mut at = field;
+        for _ in 0..schema.fields.len() {
+            let Some(parent) = schema.by_id(at.parent_id) else { break };
+            nullable |= parent.nullable;
+            at = parent;
+        }
+        let path = schema.path_of(id).unwrap_or_else(|| path.to_owned());
+        let wanted = request.addresses.as_deref().map(by_fragment).transpose()?;
+        if request.addresses.is_some() && (request.fragment.is_some() || request.offset > 0 || request.limit.is_some()) {
+            return Err(Error::invalid("give addresses, or a fragment with offset and limit, not both"));
+        }
+        let named = request.fragment.iter().chain(wanted.iter().flat_map(BTreeMap::keys));
+        if let Some(missing) = named.copied().find(|id| manifest.manifest.fragment(*id).is_none()) {
+            let text = format!("version {} has no fragment {missing}", table.version());
+            return Err(Error::invalid(text).with("fragment", missing));
+        }
+        Ok(ColumnValues { context, path, data_type, nullable, request, wanted })
+    }
+
+    /// Reads the rows and hands them over batch by batch, in the order of fragments and rows.
+    pub async fn read(&self, sink: &mut dyn FnMut(ColumnBatch) -> Result<()>) -> Result<()> {
+        let manifest = self.context.manifest.clone();
+        let fragments = &manifest.manifest.fragments;
+        if let Some(wanted) = &self.wanted {
+            for (id, offsets) in wanted {
+                let Some(fragment) = manifest.manifest.fragment(*id) else { continue };
+                self.read_addresses(fragment, offsets, sink).await?;
+            }
+            return Ok(());
+        }
+        let mut skip = self.request.offset;
+        let mut left = self.request.limit.unwrap_or(u64::MAX);
+        for fragment in fragments.iter().filter(|f| self.request.fragment.is_none_or(|id| id == f.id)) {
+            if left == 0 {
+                break;
+            }
+            if let Some(live) = fragment.live_rows().filter(|live| skip >= *live) {
+                skip -= live;
+                continue;
+            }
+            let mut scan = FragmentScan::open(&self.context, fragment).await?;
+            let rows = scan.live_rows();
+            if skip >= rows {
+                skip -= rows;
+                continue;
+            }
+            let take = left.min(rows - skip);
+            scan.seek(scan.nth_live(skip)..scan.nth_live(skip + take - 1) + 1);
+            while let Some(batch) = scan.next().await? {
+                sink(batch)?;
+            }
+            left -= take;
+            skip = 0;
+        }
+        Ok(())
+    }
+
+    async fn read_addresses(
+        &self,
+        fragment: &Fragment,
+        offsets: &[u32],
+        sink: &mut dyn FnMut(ColumnBatch) -> Result<()>,
+    ) -> Result<()> {
+        let mut scan = FragmentScan::open(&self.context, fragment).await?;
+        if let Some(dead) = offsets.iter().find(|offset| !scan.is_live(u64::from(**offset))) {
+            let address = RowAddress::new(fragment.id, *dead).0.to_string();
+            let text = format!("there is no live row {address} (row {dead} of fragment {})", fragment.id);
+            return Err(Error::invalid(text).with("address", address));
+        }
+        for run in runs(offsets) {
+            let Some((first, last)) = run.first().zip(run.last()) else { continue };
+            scan.seek(u64::from(*first)..u64::from(*last) + 1);
+            while let Some(batch) = scan.next().await? {
+                let keep: Vec<bool> = (0..batch.values.len())
+                    .map(|at| batch.rows.get(at).is_some_and(|id| run.binary_search(&RowAddress(id).offset()).is_ok()))
+                    .collect();
+                let ids = keep.iter().enumerate().filter(|(_, keep)| **keep).filter_map(|(at, _)| batch.rows.get(at)).collect();
+                let values = filter(&batch.values, &keep)?;
+                if !values.is_empty() {
+                    sink(ColumnBatch { values, rows: BatchRows::List(ids), ..batch })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows as an Arrow IPC stream of two columns: the values, named by the column's path, and `_rowaddr` (u64).
+    ///
+    /// # Errors
+    /// Those of reading; `MEMORY_LIMIT` when the answer would be over 1 GiB.
+    pub async fn ipc(&self) -> Result<Vec<u8>> {
+        let schema = Arc::new(Schema::new(vec![
+            Field::new(&self.path, self.data_type.clone(), self.nullable),
+            Field::new("_rowaddr", DataType::UInt64, false),
+        ]));
+        let mut writer = StreamWriter::try_new(Vec::new(), &schema).map_err(|e| unwritten(&e))?;
+        self.read(&mut |batch| {
+            let ids = (0..batch.values.len()).map(|at| batch.rows.get(at));
+            let ids: ArrayRef = Arc::new(UInt64Array::from_iter(ids));
+            let batch = RecordBatch::try_new(schema.clone(), vec![batch.values, ids]).map_err(|e| unwritten(&e))?;
+            writer.write(&batch).map_err(|e| unwritten(&e))?;
+            if writer.get_ref().len() > MOST_BYTES {
+                let text = format!(
+                    "the values of {} are more than {MOST_BYTES} bytes: read them in parts, with offset and limit",
+                    self.path
+                );
+                return Err(Error::new(ErrorCode::MemoryLimit, text));
+            }
+            Ok(())
+        })
+        .await?;
+        writer.into_inner().map_err(|e| unwritten(&e))
+    }
+}
+
+fn unwritten(error: &ArrowError) -> Error {
+    Error::internal(format!("the values could not be written as Arrow IPC: {error}"))
+}
+
+fn by_fragment(addresses: &[String]) -> Result<BTreeMap<u32, Vec<u32>>> {
+    let mut wanted: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for text in addresses {
+        let address = text.parse().map(RowAddress).map_err(|_| Error::invalid(format!("{text:?} is no row address")))?;
+        wanted.entry(address.fragment()).or_default().push(address.offset());
+    }
+    for offsets in wanted.values_mut() {
+        offsets.sort_unstable();
+        offsets.dedup();
+    }
+    Ok(wanted)
+}
+
+/// Ascending offsets in runs that are worth one read.
+fn runs(offsets: &[u32]) -> impl Iterator<Item = &[u32]> {
+    offsets.chunk_by(|a, b| u64::from(*b) - u64::from(*a) <= NEAR)
+}

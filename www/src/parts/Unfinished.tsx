@@ -1,0 +1,42 @@
+// Refreshes that were being committed when their tab ended, and what became of them.
+
+import type { JSX } from "preact";
+import type { Fate, KeptCommit } from "../lib/commits.js";
+import { count, name } from "../lib/format.js";
+import { Copyable, Icon } from "./basics.js";
+
+export interface Found {
+  commit: KeptCommit;
+  fate: Fate;
+}
+
+const ENDED = "was being committed when its tab was closed";
+
+export function Unfinished({ found, onForget, onAsk }: { found: Found[]; onForget: (transaction: string) => void; onAsk: () => void }): JSX.Element | null {
+  if (found.length === 0) return null;
+  return (
+    <ul class="unfinished" aria-label="Unfinished commits" role="status">
+      {found.map(({ commit, fate }) => (
+        <li key={commit.transaction} class="note" data-fate={fate.is}>
+          <Icon name={fate.is === "landed" ? "check" : fate.is === "lost" ? "info" : "warn"} />
+          <span>
+            A refresh of <b title={commit.index_name}>{name(commit.index_name)}</b> {ENDED}. {said(fate, commit)}
+            {fate.is !== "landed" && <> Transaction <Copyable value={commit.transaction} label="the transaction" /></>}
+          </span>
+          {fate.is === "landed" || fate.is === "lost"
+            ? <button type="button" class="link" onClick={() => onForget(commit.transaction)}>Dismiss</button>
+            : <button type="button" class="link" onClick={onAsk}>Ask again</button>}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function said(fate: Fate, commit: KeptCommit): string {
+  switch (fate.is) {
+    case "landed": return `It landed: version ${count(fate.version)} is its work.`;
+    case "lost": return `It did not land: no version carries it, and the table was not changed by it. Index files it uploaded may be left.`;
+    case "pending": return `It has not landed so far; a request on its way could still become version ${count(commit.version)}.`;
+    case "unknown": return `What became of it could not be found out: ${fate.why}`;
+  }
+}
