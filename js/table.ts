@@ -11,7 +11,8 @@ import { WorkerPool } from "./pool.js";
 import { callbacksOf, Store, storeFor } from "./stores.js";
 import type { StoreOptions } from "./stores.js";
 import type {
-  BranchInfo, BuiltSegment, CommittingEvent, FieldInfo, FragmentColumns, FragmentInfo, IndexInfo, Plan, ProgressEvent, RefreshPlan, RefreshReport, Report,
+  BranchInfo, BuildPlan, BuiltSegment, CommittingEvent, CreateIndexPlan, DropIndexPlan, FieldInfo, FragmentColumns, FragmentInfo, IndexInfo, Plan,
+  ProgressEvent, RefreshPlan, RefreshReport, Report,
   RequestCounts, RequestEvent, SegmentInfo, ShowDocument, TagInfo, TransactionInfo, VersionInfo,
 } from "./types.js";
 
@@ -43,6 +44,21 @@ export interface PlanRefreshOptions {
   maxBytes?: number;
   /** Parameters of the index method; what is not given is inherited from the existing segments. */
   params?: Record<string, unknown>;
+  signal?: AbortSignal;
+}
+
+/** Options of {@link Table.planCreateIndex}. */
+export interface PlanCreateIndexOptions {
+  /** Most segments to build, 1 when absent: the fragments are split into that many runs of neighbours. */
+  segments?: number;
+  /** Parameters of the index method; what is not given is the method's default. */
+  params?: Record<string, unknown>;
+  /** False: commit the definition only; a refresh indexes the rows later. */
+  train?: boolean;
+  /** Replace an index of that name on the same column; without it such an index is `INDEX_EXISTS`. */
+  replace?: boolean;
+  /** Most bytes a build may hold in memory. */
+  maxBytes?: number;
   signal?: AbortSignal;
 }
 
@@ -84,7 +100,7 @@ interface TableInfo {
 
 /** Errors of a commit after which it is certain that nothing was committed, so that what was built can be removed. */
 const NOT_COMMITTED: ReadonlySet<ErrorCode> = new Set([
-  "ABORTED", "INDEX_NOT_FOUND", "INDEX_AMBIGUOUS", "INDEX_DROPPED", "INDEX_CHANGED", "COLUMN_NOT_FOUND", "DETAILS_DIFFER", "NOTHING_LEFT",
+  "ABORTED", "INDEX_NOT_FOUND", "INDEX_AMBIGUOUS", "INDEX_EXISTS", "INDEX_DROPPED", "INDEX_CHANGED", "COLUMN_NOT_FOUND", "DETAILS_DIFFER", "NOTHING_LEFT",
   "PARTIAL_REPLACEMENT", "BITMAP_UNKNOWN", "TYPE_CHANGED", "OVERLAP", "UUID_IN_USE", "STALE_PLAN", "COMMIT_CONFLICT", "HISTORY_UNSUPPORTED",
   "UNSUPPORTED_FEATURE", "STORE_UNSAFE", "STORE_FULL", "INVALID_ARGUMENT",
 ] as const);
@@ -222,14 +238,21 @@ export class Table {
 
   /** Plans a refresh of one index: which fragments are not covered, in which runs they will be built, and what becomes of every segment. */
   async planRefresh(index: string, options: PlanRefreshOptions = {}): Promise<RefreshPlan> {
-    const { signal, segments, absorb, maxBytes, params } = options;
-    if (segments !== undefined) wholeNumber("segments", segments, 1);
-    if (maxBytes !== undefined) wholeNumber("maxBytes", maxBytes, 1);
-    const document = {
-      ...(segments === undefined ? {} : { segments }), ...(maxBytes === undefined ? {} : { max_bytes: maxBytes }),
-      ...(absorb === undefined ? {} : { absorb }), ...(params === undefined ? {} : { params }),
-    };
+    const { signal, absorb } = options;
+    const document = { ...buildOptions(options), ...(absorb === undefined ? {} : { absorb }) };
     return this.#call((glue) => glue.tablePlanRefresh(this.#id, index, document), signal);
+  }
+
+  /** Plans a new index on a column, which is held on to by its field id: renaming it before the plan is run does no harm. */
+  async planCreateIndex(name: string, column: string, method: string, options: PlanCreateIndexOptions = {}): Promise<CreateIndexPlan> {
+    const { signal, train, replace } = options;
+    const document = { ...buildOptions(options), ...(train === undefined ? {} : { train }), ...(replace === undefined ? {} : { replace }) };
+    return this.#call((glue) => glue.tablePlanCreateIndex(this.#id, name, column, method, document), signal);
+  }
+
+  /** Plans to drop an index of any method; its name is taken exactly, else regardless of case when only one fits. */
+  planDropIndex(name: string, options: { signal?: AbortSignal } = {}): Promise<DropIndexPlan> {
+    return this.#call((glue) => glue.tablePlanDropIndex(this.#id, name), options.signal);
   }
 
   /** Executes a plan. When it fails before the commit, what was uploaded is removed, or listed in the error. */
@@ -238,13 +261,14 @@ export class Table {
     this.#engine.sync((glue) => glue.checkPlan(plan));
     const { signal, onProgress } = options;
     if (signal?.aborted) throw aborted();
-    const rowsTotal = plan.tasks.reduce((sum, task) => sum + task.rows, 0);
-    const counted = plan.tasks.length === 0 ? [] : await this.#build(plan, options);
+    const tasks = plan.kind === "drop_index" ? [] : plan.tasks;
+    const rowsTotal = tasks.reduce((sum, task) => sum + task.rows, 0);
+    const counted = plan.kind === "drop_index" || tasks.length === 0 ? [] : await this.#build(plan, options);
     const built = counted.map((one) => one.segment);
     const phase = (name: "commit" | "done"): void => {
-      onProgress?.({ phase: name, tasks: plan.tasks.length, state: name === "done" ? "done" : "running", rows: rowsTotal, rows_total: rowsTotal });
+      onProgress?.({ phase: name, tasks: tasks.length, state: name === "done" ? "done" : "running", rows: rowsTotal, rows_total: rowsTotal });
     };
-    if (plan.tasks.length > 0) phase("commit");
+    if (tasks.length > 0) phase("commit");
     const report = await this.#commit(plan, built, signal, options.onCommitting).catch(async (error: unknown) => {
       const failure = WhetstoneError.from(error);
       if (!NOT_COMMITTED.has(failure.code) || failure.changed === "unknown" || failure.changed === "committed") throw failure;
@@ -264,9 +288,19 @@ export class Table {
     return this.run(await this.planRefresh(index, options), options);
   }
 
+  /** Plans and creates an index. */
+  async createIndex(name: string, column: string, method: string, options: PlanCreateIndexOptions & RunOptions = {}): Promise<Report> {
+    return this.run(await this.planCreateIndex(name, column, method, options), options);
+  }
+
+  /** Plans and drops an index. */
+  async dropIndex(name: string, options: { signal?: AbortSignal } = {}): Promise<Report> {
+    return this.run(await this.planDropIndex(name, options), options);
+  }
+
   /** Commits segments that were built elsewhere for a plan of this table; the handle advances to the version that was committed. */
   async commitSegments(
-    plan: RefreshPlan, built: BuiltSegment[], options: Pick<RunOptions, "signal" | "onCommitting"> = {},
+    plan: BuildPlan, built: BuiltSegment[], options: Pick<RunOptions, "signal" | "onCommitting"> = {},
   ): Promise<RefreshReport> {
     return this.#commit(plan, built, options.signal, options.onCommitting);
   }
@@ -283,7 +317,7 @@ export class Table {
     this.close();
   }
 
-  async #build(plan: RefreshPlan, options: RunOptions): Promise<CountedBuild[]> {
+  async #build(plan: BuildPlan, options: RunOptions): Promise<CountedBuild[]> {
     const manifest = await this.#call<Uint8Array<ArrayBuffer>>((glue) => glue.tablePlannedManifest(this.#id, plan), options.signal);
     const pool = options.pool ?? new WorkerPool({ size: Math.min(options.workers ?? platform().parallelism(), plan.tasks.length) });
     try {
@@ -301,7 +335,7 @@ export class Table {
    * that the answer is that it is not known.
    */
   async #commit(
-    plan: RefreshPlan, built: BuiltSegment[], signal: AbortSignal | undefined, onCommitting: RunOptions["onCommitting"],
+    plan: Plan, built: BuiltSegment[], signal: AbortSignal | undefined, onCommitting: RunOptions["onCommitting"],
   ): Promise<RefreshReport> {
     if (signal?.aborted) throw aborted();
     const giveUp = new AbortController();
@@ -315,7 +349,9 @@ export class Table {
     };
     try {
       this.#open();
-      const report = await this.#engine.call<RefreshReport>((glue) => glue.tableCommitSegments(this.#id, plan, built, hook), giveUp.signal, "unknown");
+      const commit = (glue: Glue): number => plan.kind === "drop_index"
+        ? glue.tableCommitDrop(this.#id, plan, hook) : glue.tableCommitSegments(this.#id, plan, built, hook);
+      const report = await this.#engine.call<RefreshReport>(commit, giveUp.signal, "unknown");
       this.#refreshInfo();
       return report;
     } catch (error) {
@@ -380,6 +416,16 @@ function columnRequest({ fragment, offset, limit, addresses }: ColumnOptions): R
   return {
     ...(fragment === undefined ? {} : { fragment }), ...(offset === undefined ? {} : { offset }), ...(limit === undefined ? {} : { limit }),
     ...(addresses === undefined ? {} : { addresses: Array.from(addresses, String) }),
+  };
+}
+
+/** The options that all plans share which build segments. */
+function buildOptions({ segments, maxBytes, params }: { segments?: number; maxBytes?: number; params?: Record<string, unknown> }): Record<string, unknown> {
+  if (segments !== undefined) wholeNumber("segments", segments, 1);
+  if (maxBytes !== undefined) wholeNumber("maxBytes", maxBytes, 1);
+  return {
+    ...(segments === undefined ? {} : { segments }), ...(maxBytes === undefined ? {} : { max_bytes: maxBytes }),
+    ...(params === undefined ? {} : { params }),
   };
 }
 

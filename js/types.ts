@@ -292,8 +292,31 @@ export interface RefreshPlan {
   basis: { max_fragment_id: Count | null; next_row_id: Count };
 }
 
-/** Any plan; this release knows refresh plans. */
-export type Plan = RefreshPlan;
+/** A plan to create an index: its segments are planned, built and committed as those of a refresh are. */
+export interface CreateIndexPlan extends Omit<RefreshPlan, "kind"> {
+  kind: "create_index";
+  /** `train` false: only the definition is committed. `replace`: an index of the name on the same column goes. */
+  create: { train: boolean; replace: boolean };
+}
+
+/** A plan whose segments are built before it is committed. */
+export type BuildPlan = RefreshPlan | CreateIndexPlan;
+
+/** A plan to drop an index; there is nothing to build. */
+export interface DropIndexPlan {
+  format: Count;
+  kind: "drop_index";
+  table: string;
+  branch: string | null;
+  v_plan: Count;
+  /** `size_bytes`: of its files, which stay until old versions are cleaned up. */
+  index: { name: string; fields: number[]; size_bytes: Count | null };
+  /** Its segments when planned; the commit takes out all that have the name then. */
+  segments: SegmentFate[];
+}
+
+/** Any plan. */
+export type Plan = BuildPlan | DropIndexPlan;
 
 /** A segment that was built and uploaded, but that no manifest names yet. */
 export interface BuiltSegment {
@@ -319,7 +342,7 @@ export interface BuiltSegment {
   copy_of: string | null;
 }
 
-/** What a refresh did, read back from the version it committed. */
+/** What a job on an index did, read back from the version it committed. */
 export interface RefreshReport {
   index_name: string;
   /** Fragments established; 0 when there was nothing to do. */

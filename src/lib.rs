@@ -1,7 +1,7 @@
 //! Whetstone maintains the scalar indexes of real Lance tables where they lie, on HTTP object storage.
 //!
 //! The layers, top to bottom (an arrow only ever points down):
-//! `js` → `refresh` → `index` → `table` → `file` → `store`, and below them the pure ones:
+//! `js` → `maintain` → `refresh` → `index` → `table` → `file` → `store`, and below them the pure ones:
 //! `coverage` and `format` (and `document`, the reading of JSON), which know no I/O, no clock and no randomness.
 
 pub mod coverage;
@@ -13,6 +13,7 @@ pub mod format;
 pub mod index;
 #[cfg(target_arch = "wasm32")]
 pub mod js;
+pub mod maintain;
 pub mod refresh;
 pub mod store;
 pub mod table;

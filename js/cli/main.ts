@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { open, WhetstoneError } from "../node.js";
-import type { OpenOptions, PlanRefreshOptions, RefreshPlan, StoreOptions, Table } from "../node.js";
+import type { OpenOptions, Plan, PlanCreateIndexOptions, PlanRefreshOptions, StoreOptions, Table } from "../node.js";
 import { serve } from "../serve.js";
 import { progress } from "./progress.js";
 import * as render from "./render.js";
@@ -40,9 +40,17 @@ export async function main(argv: string[]): Promise<number> {
   }
 }
 
-/** What a refresh that failed says about the table, where its sentence does not. */
+/** Commands that change the table, and the kind of plan each runs. */
+const JOBS = { refresh: "refresh", "create-index": "create_index", "drop-index": "drop_index" } as const;
+type JobName = keyof typeof JOBS;
+
+function isJob(command: string | null | undefined): command is JobName {
+  return typeof command === "string" && Object.hasOwn(JOBS, command);
+}
+
+/** What a job that failed says about the table, where its sentence does not. */
 function unchanged(error: WhetstoneError, command: string | undefined): string {
-  if (command !== "refresh" || error instanceof UsageError || /nothing (was|is) (changed|committed)|left on the store/i.test(error.message)) return "";
+  if (!isJob(command) || error instanceof UsageError || /nothing (was|is) (changed|committed)|left on the store/i.test(error.message)) return "";
   const stop = /[.!?]$/.test(error.message) ? "" : ".";
   if (error.changed === "nothing") return `${stop} Nothing was changed`;
   if (error.changed !== "staged") return "";
@@ -74,7 +82,7 @@ async function run(invocation: Invocation, signal: AbortSignal): Promise<void> {
   const planning = planOptions(invocation);
   const workers = invocation.number("workers", 1);
   const file = invocation.text("plan");
-  const given = file === undefined ? undefined : await readPlan(file, second ?? "");
+  const given = file === undefined || !isJob(invocation.command) ? undefined : await readPlan(file, JOBS[invocation.command], second ?? "");
   using table = await open(target, { ...openOptions(invocation), signal });
   switch (invocation.command) {
     case "show":
@@ -91,7 +99,9 @@ async function run(invocation: Invocation, signal: AbortSignal): Promise<void> {
     case "plan":
       return answer(invocation, await table.planRefresh(second ?? "", { ...planning, signal }), render.plan);
     case "refresh":
-      return await refresh(invocation, table, second ?? "", given, { ...planning, ...(workers === undefined ? {} : { workers }), signal });
+    case "create-index":
+    case "drop-index":
+      return await job(invocation, table, given ?? await planJob(invocation, table, { ...planning, signal }), { ...(workers === undefined ? {} : { workers }), signal });
     case "transaction":
       return answer(invocation, await table.transaction(second ?? "", { signal }), (found) => render.transaction(second ?? "", found));
     case null:
@@ -135,26 +145,33 @@ async function column(invocation: Invocation, table: Table, path: string, signal
   print({ ...heading(table), column: head.path, type: head.type, values });
 }
 
-async function refresh(
-  invocation: Invocation, table: Table, index: string, given: RefreshPlan | undefined,
-  options: PlanRefreshOptions & { workers?: number; signal: AbortSignal },
-): Promise<void> {
-  const plan = given ?? await table.planRefresh(index, options);
+function planJob(invocation: Invocation, table: Table, options: PlanRefreshOptions & PlanCreateIndexOptions & { signal: AbortSignal }): Promise<Plan> {
+  const [, name = "", column = "", method = ""] = invocation.arguments;
+  switch (invocation.command) {
+    case "create-index":
+      return table.planCreateIndex(name, column, method, { ...options, train: !invocation.flag("deferred"), replace: invocation.flag("replace") });
+    case "drop-index": return table.planDropIndex(name, options);
+    default: return table.planRefresh(name, options);
+  }
+}
+
+/** Runs the plan of a job, or shows it. */
+async function job(invocation: Invocation, table: Table, plan: Plan, options: { workers?: number; signal: AbortSignal }): Promise<void> {
   if (invocation.flag("dry-run")) return answer(invocation, plan, render.plan);
   const shown = progress(process.stderr, invocation.flag("quiet"));
   // The bar is gone before anything is printed where it was.
   const report = await table.run(plan, { ...options, onProgress: (event) => shown.event(event) }).finally(() => shown.end());
-  answer(invocation, report, render.report);
+  answer(invocation, report, (document) => render.report(document, plan.kind));
 }
 
-async function readPlan(file: string, index: string): Promise<RefreshPlan> {
-  let plan: RefreshPlan;
+async function readPlan(file: string, kind: Plan["kind"], index: string): Promise<Plan> {
+  let plan: Plan;
   try {
-    plan = JSON.parse(file === "-" ? readFileSync(0, "utf8") : await readFile(file, "utf8")) as RefreshPlan;
+    plan = JSON.parse(file === "-" ? readFileSync(0, "utf8") : await readFile(file, "utf8")) as Plan;
   } catch (error) {
     throw new UsageError(`${file} holds no plan: ${(error as Error).message}`);
   }
-  if (typeof plan !== "object" || plan === null || plan.kind !== "refresh") throw new UsageError(`${file} holds no refresh plan`);
+  if (typeof plan !== "object" || plan === null || plan.kind !== kind) throw new UsageError(`${file} holds no plan of kind ${kind}`);
   const name = plan.index?.name;
   if (typeof name !== "string" || name.toLowerCase() !== index.toLowerCase()) throw new UsageError(`${file} is a plan for the index ${String(name)}, not ${index}`);
   return plan;

@@ -1,5 +1,5 @@
 // The documents as text.
-import type { FragmentInfo, IndexInfo, RefreshPlan, RefreshReport, SegmentInfo, ShowDocument, TransactionInfo } from "../types.js";
+import type { BuildPlan, FragmentInfo, IndexInfo, Plan, RefreshReport, SegmentInfo, ShowDocument, TransactionInfo } from "../types.js";
 import { count, name, pairs, percent, plural, ranges, size, table } from "./text.js";
 
 /** Lines of `show`. */
@@ -69,8 +69,22 @@ export function segments(indices: Pick<IndexInfo, "name" | "segments">[]): strin
   ]);
 }
 
-/** Lines of `plan`. */
-export function plan(document: RefreshPlan): string {
+/** Lines of `plan`, and of any job with --dry-run. */
+export function plan(document: Plan): string {
+  if (document.kind !== "drop_index") return building(document);
+  const { index, v_plan, segments } = document;
+  return [`${index.name}, planned on version ${v_plan}: drops ${plural(segments.length, "segment")}, ${size(index.size_bytes)}`, fates(segments)].join("\n\n");
+}
+
+function fates(segments: Plan["segments"]): string {
+  return table(segments, [
+    { head: "SEGMENT", cell: (s) => s.uuid },
+    { head: "FATE", cell: (s) => s.fate },
+    { head: "WHY", cell: (s) => s.why },
+  ]);
+}
+
+function building(document: BuildPlan): string {
   const { sets, index } = document;
   const head = `${name(index.name)} (${index.method} on ${name(index.column)}), planned on version ${document.v_plan}`;
   const parts = [head, pairs([
@@ -78,7 +92,8 @@ export function plan(document: RefreshPlan): string {
     ["covered", plural(sets.covered.length, "fragment")],
     ["unindexed", `${plural(sets.unindexed.length, "fragment")}${sets.unindexed.length === 0 ? "" : `: ${ranges(sets.unindexed)}`}`],
   ])];
-  if (document.runs.length === 0) parts.push("nothing to do");
+  if (document.tasks.length === 0) parts.push("nothing to do");
+  else if (document.runs.length === 0) parts.push("the definition only; a refresh indexes the rows");
   else {
     parts.push(table(document.runs.map((run, i) => ({ ...run, number: i + 1 })), [
       { head: "RUN", cell: (r) => String(r.number), right: true },
@@ -86,13 +101,7 @@ export function plan(document: RefreshPlan): string {
       { head: "FRAGMENTS", cell: (r) => ranges(r.fragments) },
     ]));
   }
-  if (document.segments.length > 0) {
-    parts.push(table(document.segments, [
-      { head: "SEGMENT", cell: (s) => s.uuid },
-      { head: "FATE", cell: (s) => s.fate },
-      { head: "WHY", cell: (s) => s.why },
-    ]));
-  }
+  if (document.segments.length > 0) parts.push(fates(document.segments));
   if (document.absorbed.length > 0) parts.push(document.absorbed.map((a) => `absorbs ${a.uuid}: ${a.why}`).join("\n"));
   const { estimate } = document;
   if (document.runs.length > 0) {
@@ -101,18 +110,22 @@ export function plan(document: RefreshPlan): string {
   return [...parts, ...document.warnings.map((w) => `${w.severity}: ${w.evidence}`)].join("\n\n");
 }
 
-/** Lines of `refresh`. */
-export function report(document: RefreshReport): string {
-  if (document.transaction === null) return `${document.index_name}: nothing to do, still version ${document.version}`;
+/** Lines of a job that was run. */
+export function report(document: RefreshReport, kind: Plan["kind"]): string {
+  const name = document.index_name;
+  if (document.transaction === null) return `${name}: ${kind === "drop_index" ? "gone already" : "nothing to do"}, still version ${document.version}`;
   const entries: [string, string][] = [
-    ["established", `${plural(document.established.length, "fragment")}: ${ranges(document.established)}`],
+    ...(kind === "drop_index" ? [] : [["established", `${plural(document.established.length, "fragment")}: ${ranges(document.established)}`] as [string, string]]),
     ["version", `${document.version_before} → ${document.version}`],
     ["transaction", document.transaction],
     ["attempts", count(document.attempts.length)],
     ["took", `${(document.ms / 1000).toFixed(document.ms < 10_000 ? 2 : 0)} s, ${plural(document.requests.count, "request")}, ${size(document.requests.bytes)} read`],
   ];
   const left = document.left_out.map((one) => `left out: fragment ${one.fragment}, ${one.why}`);
-  return [`${document.index_name}: ${plural(document.fragments_indexed, "fragment")} indexed`, pairs(entries), ...(left.length > 0 ? [left.join("\n")] : [])].join("\n\n");
+  const done = kind === "drop_index" ? `dropped, ${plural(document.segments_removed, "segment")}`
+    : kind === "create_index" && document.fragments_indexed === 0 ? "created, nothing indexed"
+    : `${kind === "create_index" ? "created, " : ""}${plural(document.fragments_indexed, "fragment")} indexed`;
+  return [`${name}: ${done}`, pairs(entries), ...(left.length > 0 ? [left.join("\n")] : [])].join("\n\n");
 }
 
 /** Lines of `transaction`. */

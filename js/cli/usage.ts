@@ -30,6 +30,8 @@ const OPTIONS = {
   absorb: { help: "build the fragments of existing segments anew with the rest" },
   "max-bytes": { value: "BYTES", help: "hold at most this much in memory per build" },
   param: { value: "KEY=VALUE", many: true, help: "a parameter of the index method; repeatable" },
+  deferred: { help: "commit the definition only; a refresh indexes the rows" },
+  replace: { help: "replace an index of that name on the same column" },
   "dry-run": { help: "only plan" },
   fragment: { value: "ID", help: "only rows of this fragment" },
   limit: { value: "ROWS", help: "at most so many rows" },
@@ -64,6 +66,8 @@ export const COMMANDS = {
   column: { arguments: ["TABLE", "PATH"], options: [...TABLE, "fragment", "limit", "arrow"], help: "the values of a column with their row addresses, one JSON object a line" },
   plan: { arguments: ["TABLE", "INDEX"], options: [...TABLE, ...PLANNING], help: "what a refresh of the index would do" },
   refresh: { arguments: ["TABLE", "INDEX"], options: [...TABLE, ...PLANNING, "workers", "dry-run", "plan"], help: "index the fragments the index does not cover" },
+  "create-index": { arguments: ["TABLE", "NAME", "COLUMN", "METHOD"], options: [...TABLE, "num-segments", "max-bytes", "param", "deferred", "replace", "workers", "dry-run", "plan"], help: "make an index" },
+  "drop-index": { arguments: ["TABLE", "NAME"], options: [...TABLE, "dry-run", "plan"], help: "take an index of any method out of the table" },
   transaction: { arguments: ["TABLE", "UUID"], options: TABLE, help: "which version a transaction became, if any" },
   serve: { arguments: ["DIR"], options: ["json", "quiet", "help", "port", "host", "writable", "origin", "page", "open"], help: "serve a folder of tables over HTTP, and the page" },
 } as const satisfies Record<string, Command>;
@@ -158,7 +162,7 @@ function synopsis(name: CommandName): string {
 /** The help text of one command, or of all. */
 export function help(name: CommandName | null): string {
   if (name === null) {
-    const lines = (Object.keys(COMMANDS) as CommandName[]).map((c) => `  ${words(c).join(" ").padEnd(26)}${COMMANDS[c].help}`);
+    const lines = (Object.keys(COMMANDS) as CommandName[]).map((c) => `  ${words(c).join(" ").padEnd(44)}${COMMANDS[c].help}`);
     return ["whetstone keeps the scalar indexes of Lance tables complete, where they lie.", "", ...lines, "",
       "TABLE is a path, or a file:, http(s): or s3: address; for S3 the usual AWS_… variables give keys, region and endpoint.",
       "whetstone COMMAND --help lists the options.",

@@ -1,7 +1,7 @@
 //! The two ends of a job: the plan, and the commit of what was built for it.
 
 use futures::future::LocalBoxFuture;
-use js_sys::{Function, Promise, Uint8Array};
+use js_sys::{Function, Promise, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
@@ -10,15 +10,28 @@ use super::convert::{error_to_js, from_js, to_js};
 use super::host::text_of;
 use super::table::{advance, ask};
 use crate::error::{Error, ErrorCode};
-use crate::refresh::{
-    BuiltSegment, Committing, RefreshOptions, RefreshPlan, check_basis, check_plan, commit_segments_telling, plan_refresh,
-};
+use crate::maintain::{CreateOptions, DROP, DropPlan, check_drop, commit_drop, plan_create_index, plan_drop_index};
+use crate::refresh::{BuiltSegment, RefreshOptions, RefreshPlan, check_basis, check_plan, commit_segments_telling, plan_refresh};
+use crate::table::publish::Committing;
 
 /// Settles with a refresh plan.
 #[wasm_bindgen(js_name = tablePlanRefresh)]
 pub fn table_plan_refresh(id: u32, index: String, options: JsValue) -> Result<u32, JsValue> {
     let options: RefreshOptions = from_js("the options", options).map_err(|error| error_to_js(&error))?;
     Ok(ask(id, |table| async move { to_js(&plan_refresh(&table, &index, options).await?) }))
+}
+
+/// Settles with a plan to create an index; its segments are built and committed as those of a refresh.
+#[wasm_bindgen(js_name = tablePlanCreateIndex)]
+pub fn table_plan_create_index(id: u32, name: String, column: String, method: String, options: JsValue) -> Result<u32, JsValue> {
+    let options: CreateOptions = from_js("the options", options).map_err(|error| error_to_js(&error))?;
+    Ok(ask(id, |table| async move { to_js(&plan_create_index(&table, &name, &column, &method, options).await?) }))
+}
+
+/// Settles with a plan to drop an index.
+#[wasm_bindgen(js_name = tablePlanDropIndex)]
+pub fn table_plan_drop_index(id: u32, name: String) -> u32 {
+    ask(id, |table| async move { to_js(&plan_drop_index(&table, &name).await?) })
 }
 
 fn plan_from(plan: JsValue) -> Result<RefreshPlan, Error> {
@@ -30,7 +43,18 @@ fn plan_from(plan: JsValue) -> Result<RefreshPlan, Error> {
 /// Throws unless the plan can be run, as far as the plan itself tells.
 #[wasm_bindgen(js_name = checkPlan)]
 pub fn check_plan_js(plan: JsValue) -> Result<(), JsValue> {
-    plan_from(plan).map(drop).map_err(|error| error_to_js(&error))
+    let kind = Reflect::get(&plan, &"kind".into()).ok().and_then(|kind| kind.as_string());
+    let checked = match kind.as_deref() {
+        Some(DROP) => drop_from(plan).map(drop),
+        _ => plan_from(plan).map(drop),
+    };
+    checked.map_err(|error| error_to_js(&error))
+}
+
+fn drop_from(plan: JsValue) -> Result<DropPlan, Error> {
+    let plan: DropPlan = from_js("the plan", plan)?;
+    check_drop(&plan)?;
+    Ok(plan)
 }
 
 /// Settles with the bytes of the manifest a plan was made on, for workers, once the plan is seen to fit it.
@@ -58,6 +82,18 @@ pub fn table_commit_segments(id: u32, plan: JsValue, built: JsValue, on_committi
     Ok(ask(id, move |table| async move {
         let tell = |what: Committing| tell(on_committing.dyn_ref::<Function>().cloned(), what);
         let (report, committed) = commit_segments_telling(&table, &plan, &built, &tell).await?;
+        advance(id, committed);
+        to_js(&report)
+    }))
+}
+
+/// Commits a plan to drop an index, as [`table_commit_segments`] does what was built.
+#[wasm_bindgen(js_name = tableCommitDrop)]
+pub fn table_commit_drop(id: u32, plan: JsValue, on_committing: JsValue) -> Result<u32, JsValue> {
+    let plan = drop_from(plan).map_err(|error| error_to_js(&error))?;
+    Ok(ask(id, move |table| async move {
+        let tell = |what: Committing| tell(on_committing.dyn_ref::<Function>().cloned(), what);
+        let (report, committed) = commit_drop(&table, &plan, &tell).await?;
         advance(id, committed);
         to_js(&report)
     }))

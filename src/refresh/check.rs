@@ -15,8 +15,9 @@ use crate::format::manifest::Manifest;
 /// # Errors
 /// `INVALID_ARGUMENT`, naming the key.
 pub fn check_plan(plan: &RefreshPlan) -> Result<()> {
-    if plan.format != FORMAT || plan.kind != "refresh" {
-        let text = format!("this is not a refresh plan of format {FORMAT} (kind {:?}, format {})", plan.kind, plan.format);
+    if plan.format != FORMAT || plan.job().is_none() {
+        let text =
+            format!("this is no plan of format {FORMAT} that builds segments (kind {:?}, format {})", plan.kind, plan.format);
         return Err(Error::invalid(text));
     }
     let runs = plan.runs.iter().enumerate().map(|(at, run)| (format!("runs[{at}]"), &run.files));
@@ -45,7 +46,7 @@ fn check_task(plan: &RefreshPlan, at: usize, task: &BuildTask) -> Result<()> {
         // Built for another index, the segment could only be thrown away again.
         return Err(wrong(format!("its index is not the plan's, {}", plan.index.target.name)));
     }
-    if task.fragments.is_empty() && task.copy_of.is_none() {
+    if task.fragments.is_empty() && task.copy_of.is_none() && plan.creation().is_none() {
         return Err(wrong("it has no fragments".to_owned()));
     }
     Ok(())

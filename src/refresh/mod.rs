@@ -1,8 +1,8 @@
-//! Refreshing one index: plan → tasks → built segments → verified commit → report (design §7).
+//! Refreshing or creating one index: plan → tasks → built segments → verified commit → report (design §7).
 //!
 //! `plan`, `task` and `report` are the documents; `planner` decides, `resolve` finds the index by name, `freshness` is the
-//! I/O half of the stale rule, `check` refuses plans that cannot be run, `build` runs one task, `verify` recomputes every decision from the manifest of a commit
-//! attempt, and `commit` is the loop that publishes.
+//! I/O half of the stale rule, `check` refuses plans that cannot be run, `build` runs one task, `verify` recomputes every
+//! decision from the manifest of a commit attempt, and `commit` publishes through the one loop of the table layer.
 
 pub mod build;
 pub mod check;
@@ -15,15 +15,16 @@ mod params;
 pub mod plan;
 mod planner;
 pub mod report;
-mod resolve;
+pub(crate) mod resolve;
 pub mod task;
 mod verify;
 
 pub use build::{build_segment, build_segment_as, discard};
 pub use check::{check_basis, check_plan};
-pub use commit::{Committing, OnCommitting, commit_segments, commit_segments_telling};
+pub use commit::{commit_segments, commit_segments_telling};
 pub use options::{Absorb, RefreshOptions};
-pub use plan::{Advice, RefreshPlan};
+pub use plan::{Advice, Creation, RefreshPlan};
+pub(crate) use planner::plan_new;
 pub use planner::plan_refresh;
 pub use report::RefreshReport;
 pub use task::{BuildTask, BuiltSegment};

@@ -67,6 +67,18 @@ pub async fn inherit(store: &Store, manifest: &Manifest, resolved: &Resolved<'_>
     Ok(Inherited { params: complete, from: "defaults".to_owned(), notes })
 }
 
+/// Parameters of an index that is not there yet: the method's defaults with the caller's over them.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for the caller's.
+pub fn from_defaults(resolved: &Resolved<'_>, given: &Params) -> Result<Inherited> {
+    let defaults = resolved.method.default_params();
+    let all = !given.is_empty() && defaults.keys().all(|key| given.contains_key(key));
+    let from = if all { "options" } else { "defaults" };
+    let params = resolved.method.merge_params(defaults, given)?;
+    Ok(Inherited { params, from: from.to_owned(), notes: Vec::new() })
+}
+
 fn note_differences(notes: &mut Vec<Advice>, recovered: &Params, given: &Params, uuid: &str) {
     for (key, value) in given {
         if let Some(old) = recovered.get(key).filter(|old| *old != value) {

@@ -1,4 +1,4 @@
-//! The refresh plan: every decision and its reason, as data.
+//! The plan of a job that builds segments: every decision and its reason, as data.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,13 @@ use crate::coverage::prune::FragmentKey;
 /// Format number of plans, tasks and built segments.
 pub const FORMAT: u32 = 1;
 
-/// A plan to bring one index up to the table (design §7). It can be stored, sent and run elsewhere, or not at all.
+/// A plan to bring one index up to the table, or to create one (design §7). It can be stored, sent and run elsewhere, or not
+/// at all.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RefreshPlan {
     /// Format of this document.
     pub format: u32,
-    /// Always `refresh`.
+    /// `refresh`, or `create_index`.
     pub kind: String,
     /// Address of the table.
     pub table: String,
@@ -25,8 +26,11 @@ pub struct RefreshPlan {
     pub branch: Option<String>,
     /// Version the plan was made on; builds are pinned to it.
     pub v_plan: u64,
-    /// What is refreshed.
+    /// What is refreshed or created.
     pub index: PlannedIndex,
+    /// How the index is created; absent in a refresh.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub create: Option<Creation>,
     /// Live, covered and unindexed fragments at `v_plan`.
     pub sets: PlannedSets,
     /// Runs of neighbouring fragments, one segment each; empty = nothing to do.
@@ -47,6 +51,34 @@ pub struct RefreshPlan {
     pub warnings: Vec<Advice>,
     /// Facts of `v_plan` that the commit compares with, so that it works after that version was cleaned up.
     pub basis: Basis,
+}
+
+/// The job of a plan that builds segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Job {
+    /// Covers what an index does not cover.
+    Refresh,
+    /// Makes an index that was not there.
+    Create,
+}
+
+impl Job {
+    /// The `kind` of its plans.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Job::Refresh => "refresh",
+            Job::Create => "create_index",
+        }
+    }
+}
+
+/// How an index is created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Creation {
+    /// False: only the definition is committed; a refresh indexes the rows.
+    pub train: bool,
+    /// An index that has the name already is replaced.
+    pub replace: bool,
 }
 
 /// The index of a plan.
@@ -177,6 +209,18 @@ impl Advice {
 }
 
 impl RefreshPlan {
+    /// What it is a plan for; `None` for a kind that builds nothing or is not known.
+    pub fn job(&self) -> Option<Job> {
+        [Job::Refresh, Job::Create]
+            .into_iter()
+            .find(|job| job.kind() == self.kind && (*job == Job::Create) == self.create.is_some())
+    }
+
+    /// How the index is created, when that is what the plan is for.
+    pub fn creation(&self) -> Option<Creation> {
+        self.create.filter(|_| self.job() == Some(Job::Create))
+    }
+
     /// Whether running the plan would change nothing.
     pub fn is_empty(&self) -> bool {
         self.tasks.is_empty()

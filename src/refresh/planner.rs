@@ -10,8 +10,10 @@ use super::costs::{TaskCost, estimate, read_bytes};
 use super::files::live_rows;
 use super::freshness::Freshness;
 use super::options::{Absorb, RefreshOptions};
-use super::params::{Inherited, inherit};
-use super::plan::{Absorbed, Advice, Basis, Cure, FORMAT, Groups, PlannedIndex, PlannedRun, PlannedSets, RefreshPlan};
+use super::params::{Inherited, from_defaults, inherit};
+use super::plan::{
+    Absorbed, Advice, Basis, Creation, Cure, FORMAT, Groups, Job, PlannedIndex, PlannedRun, PlannedSets, RefreshPlan,
+};
 use super::resolve::{Resolved, resolve};
 use super::task::{BuildTask, CopyOf, IndexTarget};
 use crate::coverage::batching::batch;
@@ -54,6 +56,25 @@ pub async fn plan_refresh(table: &Table, index: &str, options: RefreshOptions) -
     planner.finish(indices, segments, &options).await
 }
 
+/// Plans the segments of an index that is not there: all live fragments in runs, or (`train` false, or an empty table) one
+/// segment that covers nothing. `replaced` are the segments that have its name now.
+pub(crate) async fn plan_new(
+    table: &Table,
+    resolved: &Resolved<'_>,
+    creation: Creation,
+    replaced: &[&IndexMetadata],
+    options: &RefreshOptions,
+) -> Result<RefreshPlan> {
+    let segments = options.segments()?;
+    let mut planner = Planner::new(table, resolved, from_defaults(resolved, &options.params)?)?;
+    planner.creation = Some(creation);
+    planner.replaced = replaced.iter().map(|s| s.uuid).collect();
+    if creation.train {
+        planner.work = planner.live.clone();
+    }
+    planner.finish(table.indices().await?, segments, options).await
+}
+
 /// A segment of known coverage that is written again without its stale rows.
 struct Copying {
     without: RoaringBitmap,
@@ -74,6 +95,10 @@ struct Planner<'a> {
     absorbed: BTreeMap<Uuid, (RoaringBitmap, String)>,
     copies: BTreeMap<Uuid, Copying>,
     warnings: Vec<Advice>,
+    /// How the index is created; a refresh has none.
+    creation: Option<Creation>,
+    /// Segments that go because their index is created anew.
+    replaced: Vec<Uuid>,
 }
 
 impl<'a> Planner<'a> {
@@ -107,6 +132,8 @@ impl<'a> Planner<'a> {
             absorbed: BTreeMap::new(),
             copies: BTreeMap::new(),
             warnings: inherited.notes,
+            creation: None,
+            replaced: Vec::new(),
         })
     }
 
@@ -270,13 +297,19 @@ impl<'a> Planner<'a> {
             costs.push(TaskCost { fragments: 1, rows: 0, read: Some(size) });
             tasks.push(self.task(tasks.len(), covers.iter().collect(), rows, Some(copy), options));
         }
+        if self.creation.is_some() && tasks.is_empty() {
+            // The definition of an index is a segment that covers nothing.
+            costs.push(TaskCost { fragments: 0, rows: 0, read: Some(0) });
+            tasks.push(self.task(0, Vec::new(), 0, None, options));
+        }
         let fates = if tasks.is_empty() { self.nothing_changes() } else { self.fates(&tasks)? };
         let groups = self.groups(indices, &fates, &tasks);
         let estimate = estimate(&costs);
         self.warn_about_memory(estimate.memory_bytes, options);
         Ok(RefreshPlan {
             format: FORMAT,
-            kind: "refresh".to_owned(),
+            kind: self.creation.map_or(Job::Refresh, |_| Job::Create).kind().to_owned(),
+            create: self.creation,
             table: self.table.store().uri(),
             branch: self.manifest.branch.clone(),
             v_plan: self.manifest.version,
@@ -369,7 +402,10 @@ impl<'a> Planner<'a> {
             existing: &existing,
             new: &new,
         };
-        decide(&proposal).map_err(Error::from)
+        let mut fates = decide(&proposal).map_err(Error::from)?;
+        let why = "the index is created anew";
+        fates.extend(self.replaced.iter().map(|uuid| SegmentFate { uuid: *uuid, fate: Fate::Removed, why: why.to_owned() }));
+        Ok(fates)
     }
 
     fn absorbed_list(&self) -> Vec<Absorbed> {

@@ -1,4 +1,4 @@
-//! What a refresh did, read back from what was committed.
+//! What a refresh, a creation, a merge or a drop did, read back from what was committed.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -6,7 +6,9 @@ use uuid::Uuid;
 use crate::coverage::prune::LeftOut;
 use crate::store::RequestCounts;
 
-/// Report of a refresh.
+pub use crate::table::publish::Attempt;
+
+/// Report of a job on one index.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RefreshReport {
     /// Exact index name.
@@ -39,15 +41,4 @@ pub struct RefreshReport {
     pub ms: u64,
     /// Requests of the table's store since the handle was made.
     pub requests: RequestCounts,
-}
-
-/// One attempt to commit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attempt {
-    /// Version it tried to become.
-    pub version: u64,
-    /// `committed`, `lost` (another writer created that version) or `nothing_to_do`.
-    pub outcome: String,
-    /// Why; null when there is nothing to say.
-    pub why: Option<String>,
 }

@@ -2,10 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use super::plan::Creation;
 use crate::error::{Error, ErrorCode, Result};
 use crate::format::index_metadata::IndexMetadata;
 use crate::format::schema::{Field, Schema, scalar_type};
-use crate::index::{IndexMethod, method_by_url};
+use crate::index::{IndexMethod, method_by_name, method_by_url};
+use crate::table::Table;
+
+/// How far back a name is followed when no planned segment is left, in versions.
+const WALK: u64 = 64;
+/// Names that begin so belong to entries of Lance itself.
+const SYSTEM_PREFIX: &str = "__lance_";
 
 /// The segments of one name, and what they are.
 pub struct Resolved<'a> {
@@ -90,12 +97,61 @@ pub fn resolve<'a>(indices: &'a [IndexMetadata], schema: &'a Schema, asked: &str
         Error::new(ErrorCode::ColumnNotFound, text).with("index", name.as_str()).with("field_id", id)
     })?;
     let column = schema.path_of(id).unwrap_or_else(|| field.name.clone());
-    let data_type =
-        scalar_type(&field.logical_type).map_err(|_| unsupported_type(&name, &column, &field.logical_type, method))?;
-    if !method.accepts(&data_type) {
-        return Err(unsupported_type(&name, &column, &field.logical_type, method));
-    }
+    check_type(&name, &column, field, method)?;
     Ok(Resolved { name, segments, method, type_url, field, column })
+}
+
+/// An index called `name` by `method` on the column called `column`, as if it were there without a segment.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for a name no index may have, `COLUMN_NOT_FOUND`, `UNSUPPORTED_METHOD`, `UNSUPPORTED_TYPE`.
+pub fn resolve_new<'a>(schema: &'a Schema, name: &str, column: &str, method: &str) -> Result<Resolved<'a>> {
+    if name.is_empty() || name.starts_with(SYSTEM_PREFIX) {
+        let text = format!("an index cannot be called {name:?}: names are not empty and do not begin with {SYSTEM_PREFIX}");
+        return Err(Error::invalid(format!("{text}. Nothing was changed")).with("index", name));
+    }
+    let method = method_by_name(method)?;
+    let field = schema.resolve(column)?;
+    let column = schema.path_of(field.id).unwrap_or_else(|| field.name.clone());
+    check_type(name, &column, field, method)?;
+    let type_url = method.type_url().to_owned();
+    Ok(Resolved { name: name.to_owned(), segments: Vec::new(), method, type_url, field, column })
+}
+
+/// Whether an index of that name may be made where `named` are the segments that have it now.
+///
+/// # Errors
+/// `INDEX_EXISTS` unless it is to be replaced; also then when it is on another column.
+pub fn check_creatable(name: &str, field: i32, creation: Creation, named: &[&IndexMetadata]) -> Result<()> {
+    let exists =
+        |what: String| Err(Error::new(ErrorCode::IndexExists, format!("{what}; nothing was committed")).with("index", name));
+    match named.iter().find(|e| e.fields != [field]) {
+        Some(other) => exists(format!("the table has an index {name} already, on another column (fields {:?})", other.fields)),
+        None if !creation.replace && !named.is_empty() => exists(format!("the table has an index {name} already")),
+        None => Ok(()),
+    }
+}
+
+/// Whether every version from `v_plan` to that of `table` is there and lists an entry for which `is_it` holds (§8.2 b).
+pub async fn never_gone(table: &Table, v_plan: u64, is_it: &dyn Fn(&IndexMetadata) -> bool) -> Result<bool> {
+    let latest = table.version();
+    if latest.saturating_sub(v_plan) > WALK {
+        return Ok(false);
+    }
+    for version in v_plan.saturating_add(1)..latest {
+        let Some(file) = table.manifest_at(version).await? else { return Ok(false) };
+        if !file.indices.iter().any(is_it) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn check_type(name: &str, column: &str, field: &Field, method: &'static dyn IndexMethod) -> Result<()> {
+    match scalar_type(&field.logical_type) {
+        Ok(data_type) if method.accepts(&data_type) => Ok(()),
+        _ => Err(unsupported_type(name, column, &field.logical_type, method)),
+    }
 }
 
 fn check_segment(name: &str, segment: &IndexMetadata, method: &'static dyn IndexMethod) -> Result<()> {
@@ -129,7 +185,7 @@ fn check_segment(name: &str, segment: &IndexMetadata, method: &'static dyn Index
 
 fn unsupported_type(name: &str, column: &str, logical_type: &str, method: &'static dyn IndexMethod) -> Error {
     let text = format!(
-        "index {name}: column {column} is of type {logical_type}, which this build does not read into {} indexes; nothing was changed",
+        "index {name}: column {column} is of type {logical_type}, which this build does not take into {} indexes; nothing was changed",
         method.name()
     );
     Error::new(ErrorCode::UnsupportedType, text).with("index", name).with("column", column).with("logical_type", logical_type)

@@ -12,35 +12,25 @@ use super::files::{deletions, live_row_ids, planned_deletions};
 use super::freshness::Freshness;
 use super::plan::RefreshPlan;
 use super::planner::existing_of;
-use super::task::BuiltSegment;
+use super::resolve::{check_creatable, never_gone};
+use super::task::{BuiltSegment, IndexTarget};
 use crate::coverage::fate::{Fate, NewSegment, Proposal, SegmentFate, decide, uuid_in_use};
 use crate::coverage::prune::{Change, FragmentKey, LeftOut, change_of, needs_deletions};
 use crate::coverage::sets::effective;
 use crate::error::{Error, ErrorCode, Result};
 use crate::format::flags::check_write;
 use crate::format::index_metadata::{IndexFile, IndexMetadata};
+use crate::format::manifest::Manifest;
 use crate::format::reuse_v0::check_derivable;
 use crate::format::row::RowDomain;
 use crate::index::{IndexMethod, method_by_name};
 use crate::table::Table;
-
-/// How far back the name is followed when no planned segment is left (§8.2 b), in versions.
-const WALK: u64 = 64;
-
-/// What an attempt would publish.
-pub struct Verified {
-    /// Entries to add, complete but for `created_at`.
-    pub new: Vec<IndexMetadata>,
-    /// Entries to take out, as stored.
-    pub removed: Vec<IndexMetadata>,
-    /// Declared fragments that are not claimed.
-    pub left_out: Vec<LeftOut>,
-}
+use crate::table::publish::IndexChange;
 
 /// Outcome of verifying.
 pub enum Verdict {
     /// Publish this.
-    Publish(Verified),
+    Publish(IndexChange),
     /// Everything that was built is covered by others meanwhile.
     NothingToDo(Vec<LeftOut>),
 }
@@ -48,46 +38,80 @@ pub enum Verdict {
 /// Verifies against the version of `table`.
 ///
 /// # Errors
-/// `INDEX_DROPPED`, `INDEX_CHANGED`, `STALE_PLAN`, `UUID_IN_USE`, `DETAILS_DIFFER`, `NOTHING_LEFT`, `HISTORY_UNSUPPORTED`,
+/// `INDEX_DROPPED`, `INDEX_CHANGED`, `INDEX_EXISTS`, `STALE_PLAN`, `UUID_IN_USE`, `DETAILS_DIFFER`, `NOTHING_LEFT`, `HISTORY_UNSUPPORTED`,
 /// `UNSUPPORTED_FEATURE`, the commit rules' codes, and those of reading.
 pub async fn verify(table: &Table, plan: &RefreshPlan, built: &[BuiltSegment]) -> Result<Verdict> {
     let file = table.manifest().clone();
     check_derivable(&file.indices)?;
     let indices = table.indices().await?;
     let named: Vec<&IndexMetadata> = indices.iter().filter(|e| e.name == plan.index.target.name).collect();
-    check_identity(table, plan, &named).await?;
+    check_version(&file.manifest, plan)?;
+    match plan.creation() {
+        None => check_identity(table, plan, &named).await?,
+        Some(creation) => check_creatable(&plan.index.target.name, plan.index.target.field_id, creation, &named)?,
+    }
+    check_column(&file.manifest, &plan.index.target)?;
     check_write(&file.manifest, &file.indices)?;
     if let Some(uuid) = uuid_in_use(built.iter().map(|b| b.uuid), file.indices.iter().map(|e| e.uuid)) {
         let text = format!("segment {uuid} is in the table's version {} already; nothing was committed", file.manifest.version);
         return Err(Error::new(ErrorCode::UuidInUse, text).with("segment", uuid.to_string()));
     }
+    // A creation stands beside nothing: what had the name before goes, whatever it covers.
+    let replaced: Vec<Uuid> = plan.creation().iter().flat_map(|_| &named).map(|e| e.uuid).collect();
     let mut attempt = Attempt {
         table,
         plan,
         method: method_by_name(&plan.index.target.method)?,
         live: file.manifest.live(),
-        named,
+        named: if plan.creation().is_some() { Vec::new() } else { named },
         keys: plan.keys(),
         left_out: BTreeMap::new(),
         changes: BTreeMap::new(),
     };
     let claims = attempt.claims(built).await?;
-    let kept_built: Vec<&BuiltSegment> = built.iter().filter(|b| claims.get(&b.uuid).is_some_and(|c| !c.is_empty())).collect();
+    let claimed = |b: &BuiltSegment| claims.get(&b.uuid).is_some_and(|c| !c.is_empty());
+    let defined = plan.creation().is_some() && built.iter().all(|b| b.fragments.is_empty());
+    let kept_built: Vec<&BuiltSegment> = built.iter().filter(|b| defined || claimed(b)).collect();
     if kept_built.is_empty() {
         return attempt.nothing();
     }
     let fates = attempt.decide(&kept_built, &claims)?;
     attempt.check_kept(&fates, &kept_built, &claims).await?;
-    Ok(Verdict::Publish(Verified {
+    let goes =
+        |e: &&IndexMetadata| replaced.contains(&e.uuid) || fates.iter().any(|f| f.uuid == e.uuid && f.fate == Fate::Removed);
+    Ok(Verdict::Publish(IndexChange {
         new: kept_built.iter().map(|b| attempt.entry(b, claims.get(&b.uuid).cloned().unwrap_or_default())).collect(),
-        removed: file
-            .indices
-            .iter()
-            .filter(|e| fates.iter().any(|f| f.uuid == e.uuid && f.fate == Fate::Removed))
-            .cloned()
-            .collect(),
+        removed: file.indices.iter().filter(goes).cloned().collect(),
         left_out: attempt.left_out(),
     }))
+}
+
+fn check_version(manifest: &Manifest, plan: &RefreshPlan) -> Result<()> {
+    if manifest.version < plan.v_plan {
+        let text = format!(
+            "the plan was made on version {}, the table is at version {}: it is another table, or it was made anew",
+            plan.v_plan, manifest.version
+        );
+        return Err(Error::new(ErrorCode::StalePlan, text));
+    }
+    Ok(())
+}
+
+/// The column is known by its field id: a new name does no harm, another type does.
+fn check_column(manifest: &Manifest, target: &IndexTarget) -> Result<()> {
+    let field = manifest.schema.by_id(target.field_id);
+    if field.is_some_and(|f| f.logical_type == target.logical_type) {
+        return Ok(());
+    }
+    let name = &target.name;
+    let text = match field {
+        None => format!("column {} (field {}), which index {name} is on, is gone", target.column, target.field_id),
+        Some(field) => {
+            format!("column {} of index {name} is of type {} now, not {}", target.column, field.logical_type, target.logical_type)
+        }
+    };
+    let error = Error::new(ErrorCode::IndexChanged, format!("{text}; plan again. Nothing was committed"));
+    Err(error.with("index", name.as_str()).with("version", manifest.version))
 }
 
 /// §8.2: is this still the index that was planned on?
@@ -102,23 +126,10 @@ async fn check_identity(table: &Table, plan: &RefreshPlan, named: &[&IndexMetada
         .with("index", target.name.as_str())
         .with("version", manifest.version)
     };
-    if manifest.version < plan.v_plan {
-        let text = format!(
-            "the plan was made on version {}, the table is at version {}: it is another table, or it was made anew",
-            plan.v_plan, manifest.version
-        );
-        return Err(Error::new(ErrorCode::StalePlan, text));
-    }
     if named.is_empty() {
         let text =
             format!("index {} was dropped since version {}; nothing was committed, it stays dropped", target.name, plan.v_plan);
         return Err(Error::new(ErrorCode::IndexDropped, text).with("index", target.name.as_str()));
-    }
-    let field = manifest.schema.by_id(target.field_id);
-    if field.is_none_or(|f| f.logical_type != target.logical_type)
-        || manifest.schema.path_of(target.field_id).as_deref() != Some(target.column.as_str())
-    {
-        return Err(changed(format!("column {} is gone or has another type", target.column)));
     }
     if let Some(other) = named.iter().find(|e| e.fields != [target.field_id]) {
         return Err(changed(format!("segment {} is on fields {:?}", other.uuid, other.fields)));
@@ -127,26 +138,12 @@ async fn check_identity(table: &Table, plan: &RefreshPlan, named: &[&IndexMetada
         return Err(changed(format!("segment {} is of another type", other.uuid)));
     }
     let planned: BTreeSet<Uuid> = plan.segments.iter().map(|s| s.uuid).collect();
-    if named.iter().any(|e| planned.contains(&e.uuid)) || never_gone(table, plan).await? {
+    if named.iter().any(|e| planned.contains(&e.uuid))
+        || never_gone(table, plan.v_plan, &|e| e.name == target.name && e.fields == [target.field_id]).await?
+    {
         return Ok(());
     }
     Err(changed("none of its planned segments is left and it cannot be proved that it was never dropped".to_owned()))
-}
-
-/// Whether every version since the plan is there and lists the index on the same field.
-async fn never_gone(table: &Table, plan: &RefreshPlan) -> Result<bool> {
-    let latest = table.version();
-    if latest.saturating_sub(plan.v_plan) > WALK {
-        return Ok(false);
-    }
-    for version in plan.v_plan.saturating_add(1)..latest {
-        let Some(file) = table.manifest_at(version).await? else { return Ok(false) };
-        let target = &plan.index.target;
-        if !file.indices.iter().any(|e| e.name == target.name && e.fields == [target.field_id]) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }
 
 struct Attempt<'a> {

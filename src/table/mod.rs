@@ -2,13 +2,15 @@
 //!
 //! `handle` is the snapshot, `latest` finds the newest version on any kind of store, `reading` fetches a manifest cheaply,
 //! `refs` reads tags and branches, `base` resolves files of other roots, `describe` and `show` make the documents of the
-//! public interface, `scan` reads a column of a fragment, `values` hands a column out, `commit` puts the next manifest and finds out what became of it.
+//! public interface, `scan` reads a column of a fragment, `values` hands a column out, `commit` puts the next manifest and
+//! finds out what became of it, `publish` is the loop around it.
 
 pub mod base;
 pub mod commit;
 pub mod describe;
 mod handle;
 mod latest;
+pub mod publish;
 mod reading;
 pub mod refs;
 pub mod scan;

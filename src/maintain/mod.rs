@@ -1,0 +1,9 @@
+//! Jobs on an index other than keeping it complete: making one, taking one away.
+//!
+//! `create` plans with the planner of a refresh, and its plan is built and committed like one; `drop` has nothing to build.
+
+pub mod create;
+pub mod drop;
+
+pub use create::{CreateOptions, plan_create_index};
+pub use drop::{DROP, DropPlan, check_drop, commit_drop, plan_drop_index};
