@@ -43,6 +43,7 @@ test-bad: package ## Broken tables and broken servers, through the command
 
 test-all: check test-package ## Everything, with the full matrices (long)
 	@scripts/setup.sh python chromium
+	WHETSTONE_FULL=1 cargo test --locked --test column_matrix -- --nocapture
 	WHETSTONE_FULL=1 scripts/pytest.sh tests/oracle tests/bad
 
 bench: package ## Refresh speed and memory against Lance on this machine

@@ -192,24 +192,26 @@ impl Descriptor {
     }
 }
 
-/// Assigns columns depth-first (file-format §2.8): 2.0 gives every field one, 2.1+ only the leaves.
+/// Assigns columns depth-first (file-format §2.8): 2.0 gives every field one, 2.1+ only the leaves; a packed struct is one.
 fn physical_columns(fields: &[Field], version: FileVersion) -> Vec<Option<usize>> {
-    let mut next = Some(0usize);
+    let mut next = 0usize;
+    let mut inside_packed: Vec<i32> = Vec::new();
     fields
         .iter()
         .map(|field| {
-            let packed = field.metadata.contains_key("packed") || field.metadata.contains_key("lance-encoding:packed");
-            if packed || field.metadata.contains_key("lance-encoding:blob") {
-                // One column for a whole subtree: what follows cannot be counted from the schema alone.
-                next = None;
-            }
-            let parent = fields.iter().any(|other| other.parent_id == field.id);
-            if version > FileVersion::V2_0 && parent {
+            if inside_packed.contains(&field.parent_id) {
+                inside_packed.push(field.id);
                 return None;
             }
-            let column = next;
-            next = next.and_then(|n| n.checked_add(1));
-            column
+            let packed = field.metadata.contains_key("packed") || field.metadata.contains_key("lance-encoding:packed");
+            let parent = fields.iter().any(|other| other.parent_id == field.id);
+            if packed && parent {
+                inside_packed.push(field.id);
+            } else if version > FileVersion::V2_0 && parent {
+                return None;
+            }
+            next = next.checked_add(1)?;
+            next.checked_sub(1)
         })
         .collect()
 }

@@ -2,13 +2,16 @@
 //!
 //! Arrow's own `take`, `filter` and `concat` do the same, but are compiled once per type and pair of types: they made the
 //! engine four times as large as it is. A scalar column is one of four shapes (bits, fixed width, 32- or 64-bit offsets),
-//! and copying runs of them needs nothing else.
+//! and copying runs of them needs nothing else; lists are runs of their items.
 
 use std::ops::Range;
 
 use arrow::array::{Array, ArrayData, ArrayRef, BooleanBufferBuilder, NullArray, make_array, new_empty_array};
 use arrow::buffer::{Buffer, NullBuffer};
 use arrow::datatypes::{ArrowNativeType, DataType};
+
+mod lists;
+use lists::{fixed_lists, lists};
 
 use crate::error::{Error, Result};
 
@@ -24,7 +27,7 @@ pub struct Run {
 /// The arrays one after another.
 ///
 /// # Errors
-/// `INTERNAL` for arrays of different or nested types.
+/// `INTERNAL` for arrays of different types, or with structs in them.
 pub fn concat(parts: &[ArrayRef], data_type: &DataType) -> Result<ArrayRef> {
     match parts {
         [] => Ok(new_empty_array(data_type)),
@@ -39,7 +42,7 @@ pub fn concat(parts: &[ArrayRef], data_type: &DataType) -> Result<ArrayRef> {
 /// The rows of `array` for which `keep` is true; `keep` has one entry per row.
 ///
 /// # Errors
-/// `INTERNAL` when the lengths differ or the type is nested.
+/// `INTERNAL` when the lengths differ or there are structs in the type.
 pub fn filter(array: &ArrayRef, keep: &[bool]) -> Result<ArrayRef> {
     if keep.len() != array.len() {
         return Err(Error::internal(format!("a mask of {} rows for an array of {}", keep.len(), array.len())));
@@ -50,7 +53,7 @@ pub fn filter(array: &ArrayRef, keep: &[bool]) -> Result<ArrayRef> {
 /// The rows of `array` at `positions`, in that order.
 ///
 /// # Errors
-/// `INTERNAL` for a position past the end or a nested type.
+/// `INTERNAL` for a position past the end or structs in the type.
 pub fn take(array: &ArrayRef, positions: impl Iterator<Item = usize>) -> Result<ArrayRef> {
     gather(std::slice::from_ref(array), &runs_of(positions))
 }
@@ -69,7 +72,7 @@ fn runs_of(positions: impl Iterator<Item = usize>) -> Vec<Run> {
 /// The rows that the runs name, in their order, as one array of the parts' type.
 ///
 /// # Errors
-/// `INTERNAL` for parts of different or nested types, for no part at all, and for a run past the end of its part.
+/// `INTERNAL` for parts of different types or with structs in them, for no part at all, and for a run past the end of its part.
 pub fn gather(parts: &[ArrayRef], runs: &[Run]) -> Result<ArrayRef> {
     let Some(data_type) = parts.first().map(|part| part.data_type().clone()) else {
         return Err(Error::internal("rows are taken from no array"));
@@ -94,6 +97,17 @@ pub fn gather(parts: &[ArrayRef], runs: &[Run]) -> Result<ArrayRef> {
         DataType::LargeUtf8 | DataType::LargeBinary => {
             let (offsets, bytes) = strings::<i64>(&data, runs, rows)?;
             builder.add_buffer(offsets).add_buffer(bytes)
+        }
+        DataType::List(_) => {
+            let (offsets, items) = lists::<i32>(&data, runs, rows)?;
+            builder.add_buffer(offsets).add_child_data(items)
+        }
+        DataType::LargeList(_) => {
+            let (offsets, items) = lists::<i64>(&data, runs, rows)?;
+            builder.add_buffer(offsets).add_child_data(items)
+        }
+        DataType::FixedSizeList(_, dimension) => {
+            builder.add_child_data(fixed_lists(&data, runs, usize::try_from(*dimension).unwrap_or(0))?)
         }
         DataType::FixedSizeBinary(width) => builder.add_buffer(fixed(&data, runs, rows, usize::try_from(*width).unwrap_or(0))?),
         other => match other.primitive_width() {
@@ -178,8 +192,10 @@ mod tests {
     use std::sync::Arc;
 
     use arrow::array::{
-        BinaryArray, BooleanArray, FixedSizeBinaryArray, Float64Array, Int64Array, LargeStringArray, StringArray,
+        BinaryArray, BooleanArray, FixedSizeBinaryArray, FixedSizeListArray, Float64Array, Int64Array, LargeListArray,
+        LargeStringArray, ListArray, StringArray,
     };
+    use arrow::datatypes::Int32Type;
 
     use super::*;
 
@@ -187,6 +203,8 @@ mod tests {
         let numbers: Vec<Option<i64>> = (0..40).map(|i| (i % 7 != 0).then_some(i * i)).collect();
         let texts: Vec<Option<String>> =
             numbers.iter().map(|n| n.map(|n| "x".repeat((n % 5) as usize) + &n.to_string())).collect();
+        let lists: Vec<Option<Vec<Option<i32>>>> =
+            numbers.iter().map(|n| n.map(|n| (0..n % 4).map(|i| (i != 1).then_some(n as i32)).collect())).collect();
         vec![
             Arc::new(Int64Array::from(numbers.clone())),
             Arc::new(Float64Array::from_iter_values((0..40).map(|i| f64::from(i) / 3.0))),
@@ -196,6 +214,12 @@ mod tests {
             Arc::new(BinaryArray::from_iter(texts.iter().map(|t| t.as_ref().map(|t| t.as_bytes())))),
             Arc::new(FixedSizeBinaryArray::try_from_iter((0..40u8).map(|i| [i, i + 1, i + 2])).unwrap()),
             Arc::new(NullArray::new(40)),
+            Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(lists.clone())),
+            Arc::new(LargeListArray::from_iter_primitive::<Int32Type, _, _>(lists.clone())),
+            Arc::new(FixedSizeListArray::from_iter_primitive::<Int32Type, _, _>(
+                numbers.iter().map(|n| n.map(|n| [Some(n as i32), None, Some(3)])),
+                3,
+            )),
         ]
     }
 

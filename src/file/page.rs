@@ -8,8 +8,9 @@ use prost::Message;
 
 use super::fault::{Decoded, Fault};
 use super::messages::{Any, EncodingKind, Page};
+use super::nesting;
 use super::reader::LanceFile;
-use super::values::Physical;
+use super::values::{Physical, decoded_type};
 use crate::error::{Error, ErrorCode, Result};
 
 /// A page whose buffers are smaller than this in all is read by one request when most of it is wanted, bytes.
@@ -22,6 +23,7 @@ pub(crate) const SLICE_BYTES: u64 = 4 << 20;
 pub(crate) const SLICE_ROWS: u64 = 512 * 1024;
 
 /// A page and what is needed to decode rows of it.
+#[derive(Clone)]
 pub(crate) struct PageSource {
     file: LanceFile,
     column: usize,
@@ -30,42 +32,72 @@ pub(crate) struct PageSource {
     pub(crate) rows: u64,
     buffers: Vec<Range<u64>>,
     held: Vec<Bytes>,
-    /// Type of the arrays asked for.
+    /// Type asked for; dictionary types are still there.
+    pub(crate) asked: DataType,
+    /// Type of the arrays that are decoded.
     pub(crate) data_type: DataType,
+    /// The lists around the values, outermost first.
+    pub(crate) lists: Vec<DataType>,
+    /// Type of the values inside all lists.
+    pub(crate) leaf_type: DataType,
     /// How values of that type lie in a file.
     pub(crate) physical: Physical,
+    /// The column is of an Arrow dictionary type; its values are decoded.
+    pub(crate) dictionary: bool,
     nullable: bool,
 }
 
+/// What of a column is read, and as what.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    /// Physical column.
+    pub(crate) column: usize,
+    /// Type as the schema has it.
+    pub(crate) data_type: DataType,
+    /// A null is an error when false.
+    pub(crate) nullable: bool,
+    /// The member of a packed struct, which is one column.
+    pub(crate) member: Option<usize>,
+}
+
 impl PageSource {
-    pub(crate) fn new(
-        file: LanceFile,
-        column: usize,
-        index: usize,
-        page: &Page,
-        ty: &DataType,
-        nullable: bool,
-    ) -> Result<PageSource> {
+    pub(crate) fn new(file: LanceFile, request: &Request, index: usize, page: &Page) -> Result<PageSource> {
         let buffers = page.buffer_offsets.iter().zip(&page.buffer_sizes).map(|(at, len)| *at..at.saturating_add(*len)).collect();
+        let (_, stored) = nesting::split(&request.data_type);
+        let data_type = decoded_type(&request.data_type);
+        let (lists, leaf_type) = nesting::split(&data_type);
         let mut source = PageSource {
             file,
-            column,
+            column: request.column,
             index,
             rows: page.length,
             buffers,
             held: Vec::new(),
-            data_type: ty.clone(),
+            asked: request.data_type.clone(),
+            data_type,
+            lists,
+            leaf_type,
             physical: Physical::Null,
-            nullable,
+            dictionary: matches!(stored, DataType::Dictionary(..)),
+            nullable: request.nullable,
         };
-        source.physical = match Physical::of(ty) {
-            Ok(physical) => physical,
+        source.physical = match Physical::of(&stored) {
+            Ok(physical) => match request.member {
+                Some(member) => Physical::Member(member, Box::new(physical)),
+                None => physical,
+            },
             Err(_) => {
+                let ty = &request.data_type;
                 let what = format!("{}: {} is read as {ty}, which this build cannot", source.file.path(), source.label());
                 return Err(source.detail(Error::new(ErrorCode::UnsupportedType, what)));
             }
         };
         Ok(source)
+    }
+
+    /// The same page as `rows` values without lists and nulls, which are told apart from them.
+    pub(crate) fn leaf(&self, rows: u64) -> PageSource {
+        PageSource { rows, lists: Vec::new(), data_type: self.leaf_type.clone(), ..self.clone() }
     }
 
     fn label(&self) -> String {
@@ -100,6 +132,21 @@ impl PageSource {
         self.raise(Fault::Corrupt(what.into()))
     }
 
+    /// The file the page is in.
+    pub(crate) fn file(&self) -> &LanceFile {
+        &self.file
+    }
+
+    /// Number of the page's column and of the page in it.
+    pub(crate) fn place(&self) -> (usize, usize) {
+        (self.column, self.index)
+    }
+
+    /// Bytes of all buffers.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.buffers.iter().fold(0u64, |sum, range| sum.saturating_add(range.end - range.start))
+    }
+
     /// The page message: the part of its type after the last `/`, and its bytes.
     pub(crate) fn encoding(&self, page: &Page) -> Result<(String, Bytes)> {
         let direct = match page.encoding.as_ref().and_then(|encoding| encoding.kind.as_ref()) {
@@ -127,6 +174,11 @@ impl PageSource {
         }
     }
 
+    /// Size of a buffer in bytes, `None` when there is none of that number.
+    pub(crate) fn size_of(&self, index: usize) -> Option<u64> {
+        self.buffers.get(index).map(|range| range.end - range.start)
+    }
+
     /// A buffer that must hold at least `bytes`.
     pub(crate) fn expect_size(&self, index: usize, bytes: Option<u64>, what: &str) -> Result<()> {
         let size = self.buffer_size(index)?;
@@ -138,7 +190,7 @@ impl PageSource {
 
     /// Reads a small page in one go, so that what follows costs no further request; not when a small part of it is wanted.
     pub(crate) async fn hold_if_small(&mut self, wanted: &Range<u64>) -> Result<()> {
-        let size = self.buffers.iter().fold(0u64, |sum, range| sum.saturating_add(range.end - range.start));
+        let size = self.bytes();
         let most = (wanted.end - wanted.start) >= self.rows / 2;
         if size <= TINY_PAGE || (most && size <= SMALL_PAGE) {
             self.held = self.file.read(&self.buffers).await?;

@@ -9,6 +9,7 @@ use bytes::Bytes;
 
 use super::container::{self, Descriptor, FileVersion, Footer, TAIL};
 use super::messages::ColumnMetadata;
+use super::page::Request;
 use super::scan::ColumnScan;
 use crate::error::{Error, ErrorCode, Result};
 use crate::format::schema::Field;
@@ -124,15 +125,26 @@ impl LanceFile {
         self.0.columns.len()
     }
 
-    /// Physical column of a top-level scalar field of a stand-alone file.
+    /// Physical column of a top-level field of a stand-alone file: a scalar, or a list of scalars.
     pub fn column_index(&self, name: &str) -> Option<usize> {
         let descriptor = &self.0.descriptor;
         let at = descriptor.fields.iter().position(|field| field.parent_id < 0 && field.name == name)?;
+        self.field_column(at)
+    }
+
+    /// Physical column of field number `at` of [`LanceFile::fields`], which of a list is where it is read (2.0: its offsets,
+    /// later: its values), and of a packed struct that of all its members. `None` for other structs.
+    pub fn field_column(&self, at: usize) -> Option<usize> {
+        let descriptor = &self.0.descriptor;
         let field = descriptor.fields.get(at)?;
-        if descriptor.fields.iter().any(|child| child.parent_id == field.id) {
-            return None;
+        let list = matches!(field.logical_type.as_str(), "list" | "large_list");
+        let packed = field.metadata.contains_key("packed") || field.metadata.contains_key("lance-encoding:packed");
+        let child = descriptor.fields.iter().position(|child| child.parent_id == field.id);
+        match child {
+            Some(child) if list && self.0.version > FileVersion::V2_0 => self.field_column(child),
+            Some(_) if !list && !packed => None,
+            _ => *descriptor.columns.get(at)?,
         }
-        *descriptor.columns.get(at)?
     }
 
     /// Global buffers including the schema (index 0).
@@ -149,9 +161,18 @@ impl LanceFile {
 
     /// Reads rows `rows` of one physical column as arrays of `data_type`, in order and in bounded memory.
     ///
+    /// Columns of lists are read as their list type, whose column is the offsets column in 2.0 and the only one later; of a
+    /// dictionary type the values are read. Structs are read leaf by leaf: a leaf is null where a struct around it is.
     /// With `nullable` false a null is `CORRUPT_FILE`. Errors arrive with the first [`ColumnScan::next`].
     pub fn scan(&self, column: usize, data_type: &DataType, nullable: bool, rows: Range<u64>) -> ColumnScan {
-        ColumnScan::new(self.clone(), column, data_type.clone(), nullable, rows)
+        let request = Request { column, data_type: data_type.clone(), nullable, member: None };
+        ColumnScan::new(self.clone(), request, rows)
+    }
+
+    /// As [`LanceFile::scan`], of the member of that index of a packed struct, which is one column (file-format §8.3).
+    pub fn scan_member(&self, column: usize, member: usize, data_type: &DataType, rows: Range<u64>) -> ColumnScan {
+        let request = Request { column, data_type: data_type.clone(), nullable: true, member: Some(member) };
+        ColumnScan::new(self.clone(), request, rows)
     }
 
     /// Rows of one physical column, by its pages.

@@ -4,11 +4,10 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use arrow::array::{Array, ArrayRef};
-use arrow::datatypes::DataType;
 use futures::stream::{self, LocalBoxStream, StreamExt, TryStreamExt};
 
 use super::layout::{self, PageDecoder};
-use super::page::PageSource;
+use super::page::{PageSource, Request};
 use super::reader::LanceFile;
 use crate::error::{Error, Result};
 
@@ -29,12 +28,14 @@ impl std::fmt::Debug for ColumnScan {
 }
 
 impl ColumnScan {
-    pub(crate) fn new(file: LanceFile, column: usize, ty: DataType, nullable: bool, rows: Range<u64>) -> ColumnScan {
+    pub(crate) fn new(file: LanceFile, request: Request, rows: Range<u64>) -> ColumnScan {
+        let request = Rc::new(request);
+        let column = request.column;
         let arrays = stream::once(async move { pages(&file, column, rows).map(|pages| (file, pages)) })
             .map_ok(move |(file, pages)| {
-                let ty = ty.clone();
+                let request = request.clone();
                 stream::iter(pages)
-                    .map(move |(index, local)| open_page(file.clone(), column, index, local, ty.clone(), nullable))
+                    .map(move |(index, local)| open_page(file.clone(), request.clone(), index, local))
                     .buffered(PAGES_AHEAD)
             })
             .try_flatten()
@@ -60,7 +61,7 @@ impl ColumnScan {
     }
 }
 
-async fn decode(decoder: &dyn PageDecoder, rows: Range<u64>) -> Result<ArrayRef> {
+pub(crate) async fn decode(decoder: &dyn PageDecoder, rows: Range<u64>) -> Result<ArrayRef> {
     let wanted = rows.end - rows.start;
     let array = decoder.decode(rows).await?;
     decoder.source().check_nulls(array.null_count())?;
@@ -95,25 +96,23 @@ fn pages(file: &LanceFile, column: usize, rows: Range<u64>) -> Result<Vec<(usize
     Ok(pages)
 }
 
-async fn open_page(
+pub(crate) async fn open_page(
     file: LanceFile,
-    column: usize,
+    request: Rc<Request>,
     index: usize,
     rows: Range<u64>,
-    ty: DataType,
-    nullable: bool,
 ) -> Result<(Rc<dyn PageDecoder>, Range<u64>)> {
-    let metadata = file.column(column)?;
+    let metadata = file.column(request.column)?;
     let page = metadata.pages.get(index).ok_or_else(|| Error::internal("a page that does not exist"))?;
-    let source = PageSource::new(file.clone(), column, index, page, &ty, nullable)?;
+    let source = PageSource::new(file.clone(), &request, index, page)?;
     let decoder = layout::open(source, page, &rows).await?;
     Ok((decoder, rows))
 }
 
 /// Cuts a range of rows where the page's decoder wants it cut.
-struct Slices {
-    decoder: Rc<dyn PageDecoder>,
-    rows: Range<u64>,
+pub(crate) struct Slices {
+    pub(crate) decoder: Rc<dyn PageDecoder>,
+    pub(crate) rows: Range<u64>,
 }
 
 impl Iterator for Slices {

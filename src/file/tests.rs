@@ -9,6 +9,7 @@ use futures::executor::block_on;
 use prost::Message;
 
 use super::messages::container::{Any, ColumnMetadata, DirectEncoding, Encoding, EncodingKind, FileDescriptor, Page};
+use super::messages::encoding20::{self as array20, ArrayEncoding, ArrayKind};
 use super::{FileWriter, LanceFile, WriterField};
 use crate::env::TestEnv;
 use crate::error::{ErrorCode, Result};
@@ -19,6 +20,10 @@ const LAYOUT: &str = "/lance.encodings21.PageLayout";
 fn hex(text: &str) -> Vec<u8> {
     let digits: String = text.chars().filter(|c| c.is_ascii_hexdigit()).collect();
     (0..digits.len() / 2).map(|i| u8::from_str_radix(&digits[2 * i..2 * i + 2], 16).unwrap()).collect()
+}
+
+fn hex_of(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02X}")).collect()
 }
 
 fn direct(type_url: &str, value: Vec<u8>) -> Option<Encoding> {
@@ -147,16 +152,69 @@ fn what_is_not_read_is_refused_by_name() {
             assert!(error.message().contains(part), "{error}");
         }
     };
-    let list = "0A 10 1A 04 0A 02 08 40 32 02 01 02 38 01 48 03 50 01";
-    refused(file((2, 2), 3, LAYOUT, list, &["30000000", MINI_LONGS_CHUNK]), &DataType::Int64, "inside lists");
-    let planar = "0A 0C 12 0A 0A 08 0A 06 08 02 12 02 1A 00 12 02 22 00";
-    refused(file((2, 3), 3, "/lance.encodings23.PlanarLayout", planar, &[]), &DataType::Int64, "PlanarLayout");
-    let split = "0A 0F 1A 04 4A 02 08 40 32 01 01 38 01 48 03 50 01";
-    refused(file((2, 2), 3, LAYOUT, split, &["30000000", MINI_LONGS_CHUNK]), &DataType::Int64, "ByteStreamSplit");
-    refused(file((2, 0), 3, "/lance.encodings.ArrayEncoding", "52 04 08 05 10 40", &[LONGS]), &DataType::Int64, "Bitpacked");
+    let indexed = "0A 0C 12 0A 0A 08 0A 06 08 02 12 02 1A 00 12 02 2A 00";
+    refused(file((2, 3), 3, "/lance.encodings23.PlanarLayout", indexed, &[]), &DataType::Int64, "indexed");
+    let delta = "0A 0F 1A 04 7A 02 08 40 32 01 01 38 01 48 03 50 01";
+    refused(file((2, 2), 3, LAYOUT, delta, &["30000000", MINI_LONGS_CHUNK]), &DataType::Int64, "Delta");
+    refused(file((2, 2), 3, LAYOUT, "22 00", &[]), &DataType::Binary, "blob");
     refused(file((2, 2), 3, "/somebody.Elses", "00", &[]), &DataType::Int64, "somebody.Elses");
-    let unread = read(file((2, 2), 3, LAYOUT, MINI_LONGS, &[]), &DataType::new_list(DataType::Int8, true)).unwrap_err();
+    let structs = DataType::Struct(vec![arrow::datatypes::Field::new("a", DataType::Int8, true)].into());
+    let unread = read(file((2, 2), 3, LAYOUT, MINI_LONGS, &[]), &structs).unwrap_err();
     assert_eq!(unread.code(), ErrorCode::UnsupportedType);
+}
+
+#[test]
+fn a_sparse_page_of_nulls() {
+    let planar = "0A 0C 12 0A 0A 08 0A 06 08 02 12 02 1A 00 12 02 22 00";
+    let array = read(file((2, 3), 1 << 40, "/lance.encodings23.PlanarLayout", planar, &[]), &DataType::Int64).unwrap();
+    assert!(array.len() <= 1 << 20 && array.null_count() == array.len());
+}
+
+/// Members of old releases, which no pylance writes any more (file-format §3.1).
+#[test]
+fn old_pages_of_2_0() {
+    const ARRAY: &str = "/lance.encodings.ArrayEncoding";
+    let bytes = |values: &[i64]| -> String { values.iter().map(|v| hex_of(&v.to_le_bytes())).collect() };
+    // Bitpacked: 5, 1, 7, 2 in 3 bits each, then signed -3, 3, 0, -4.
+    let packed = |signed: &str| format!("52 {} 08 03 10 40 1A 00 {signed}", if signed.is_empty() { "06" } else { "08" });
+    let page = file((0, 3), 4, ARRAY, &packed(""), &["CD 05"]);
+    assert_eq!(longs(&read(page, &DataType::Int64).unwrap()), [5, 1, 7, 2]);
+    let page = file((0, 3), 4, ARRAY, &packed("20 01"), &["1D 08"]);
+    assert_eq!(longs(&read(page, &DataType::Int64).unwrap()), [-3, 3, 0, -4]);
+    // BitpackedForNonNeg: one group of one-bit values, all set.
+    let page = file((0, 3), 5, ARRAY, "62 06 08 01 10 40 1A 00", &[&"FF".repeat(128)]);
+    assert_eq!(longs(&read(page, &DataType::Int64).unwrap()), [1; 5]);
+    // FixedSizeBinary of strings of two bytes.
+    let page = file((0, 3), 3, ARRAY, "5A 0A 0A 06 0A 04 08 08 12 00 10 02", &["6162 6364 6566"]);
+    assert_eq!(texts(&read(page, &DataType::Utf8).unwrap()), [Some("ab"), Some("cd"), Some("ef")]);
+    // Flat in one LZ4 unit.
+    let unit = lz4_flex::block::compress_prepend_size(&hex(&bytes(&[7, 8, 9])));
+    let page = file((0, 3), 3, ARRAY, "0A 0B 08 40 12 00 1A 05 0A 03 6C 7A 34", &[&hex_of(&unit)]);
+    assert_eq!(longs(&read(page, &DataType::Int64).unwrap()), [7, 8, 9]);
+    // A dictionary of strings: 1, 0 (null), 2 of "x", "yz".
+    let flat = |bits_per_value, buffer_index| {
+        let buffer = Some(array20::Buffer { buffer_index, buffer_type: 0 });
+        let flat = array20::Flat { bits_per_value, buffer, compression: None };
+        Some(Box::new(ArrayEncoding { kind: Some(ArrayKind::Flat(flat)) }))
+    };
+    let binary = array20::Binary { indices: flat(64, 1), bytes: flat(8, 2), null_adjustment: 4 };
+    let items = Some(Box::new(ArrayEncoding { kind: Some(ArrayKind::Binary(Box::new(binary))) }));
+    let dictionary = array20::Dictionary { indices: flat(8, 0), items, num_dictionary_items: 2 };
+    let dictionary = ArrayEncoding { kind: Some(ArrayKind::Dictionary(Box::new(dictionary))) };
+    let dictionary = &hex_of(&dictionary.encode_to_vec());
+    let page = file((0, 3), 3, ARRAY, dictionary, &["010002", &bytes(&[1, 3]), "78797A"]);
+    assert_eq!(texts(&read(page, &DataType::Utf8).unwrap()), [Some("x"), None, Some("yz")]);
+    for (page, ty) in [
+        (file((0, 3), 5, ARRAY, &packed(""), &["CD"]), DataType::Int64),
+        (file((0, 3), 4, ARRAY, &packed(""), &["CD 05"]), DataType::Int32),
+        (file((0, 3), 1025, ARRAY, "62 06 08 01 10 40 1A 00", &[&"FF".repeat(128)]), DataType::Int64),
+        (file((0, 3), 4, ARRAY, "5A 0A 0A 06 0A 04 08 08 12 00 10 02", &["6162 6364 6566"]), DataType::Utf8),
+        (file((0, 3), 4, ARRAY, "0A 0B 08 40 12 00 1A 05 0A 03 6C 7A 34", &[&hex_of(&unit)]), DataType::Int64),
+        (file((0, 3), 3, ARRAY, dictionary, &["010003", &bytes(&[1, 3]), "78797A"]), DataType::Utf8),
+    ] {
+        let error = read(page, &ty).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::CorruptFile, "{error}");
+    }
 }
 
 #[test]

@@ -1,13 +1,18 @@
 //! Decoded values on their way into one Arrow array.
 
-use arrow::array::{ArrayData, ArrayRef, BooleanBufferBuilder, make_array};
-use arrow::buffer::{Buffer, MutableBuffer, NullBuffer};
-use arrow::datatypes::DataType;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayData, ArrayRef, BooleanBufferBuilder, make_array};
+use arrow::buffer::{BooleanBuffer, Buffer, MutableBuffer, NullBuffer};
+use arrow::datatypes::{DataType, FieldRef};
 
 use super::fault::{Decoded, Fault, corrupt, unsupported};
 
+/// Items of a fixed-size list at most.
+const MAX_DIMENSION: usize = 1 << 24;
+
 /// How the values of a type lie in a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Physical {
     /// No values at all.
     Null,
@@ -17,12 +22,25 @@ pub(crate) enum Physical {
     Fixed(usize),
     /// Any number of bytes each; the offsets in a file are so many bits wide (2.1+).
     Variable(u64),
+    /// So many items of another form each: fixed-size lists.
+    List(usize, Box<Physical>),
+    /// The member of that index of a packed struct.
+    Member(usize, Box<Physical>),
 }
 
 impl Physical {
-    /// The physical form of an Arrow type; nested types are refused.
+    /// The physical form of an Arrow type; of a dictionary type it is that of its values. Lists, whose structure is told
+    /// apart from their values, and structs are refused.
     pub(crate) fn of(ty: &DataType) -> Decoded<Physical> {
         Ok(match ty {
+            DataType::Dictionary(_, values) => Physical::of(values)?,
+            DataType::FixedSizeList(item, dimension) => match usize::try_from(*dimension) {
+                Ok(dimension @ 1..=MAX_DIMENSION) => match Physical::of(item.data_type())? {
+                    Physical::Null | Physical::Variable(_) => return unsupported(format!("values of type {ty}")),
+                    inner => Physical::List(dimension, Box::new(inner)),
+                },
+                _ => return unsupported(format!("values of type {ty}")),
+            },
             DataType::Null => Physical::Null,
             DataType::Boolean => Physical::Bits,
             DataType::Utf8 | DataType::Binary => Physical::Variable(32),
@@ -39,6 +57,18 @@ impl Physical {
     }
 }
 
+impl Physical {
+    /// Bits of one value in plain form; `None` for other than fixed widths.
+    pub(crate) fn plain_bits(&self) -> Option<u64> {
+        match self {
+            Physical::Bits => Some(1),
+            Physical::Fixed(width) => 8u64.checked_mul(*width as u64),
+            Physical::List(dimension, inner) => inner.plain_bits()?.checked_mul(*dimension as u64),
+            Physical::Null | Physical::Variable(_) | Physical::Member(..) => None,
+        }
+    }
+}
+
 /// Values in the order of their slots; null slots hold some filler.
 pub(crate) enum Values {
     /// Bits.
@@ -52,6 +82,54 @@ pub(crate) enum Values {
     },
     /// Variable width.
     Variable(Texts),
+    /// Fixed-size lists.
+    List {
+        /// Items per value.
+        dimension: usize,
+        /// Items of all values.
+        items: Box<Values>,
+        /// Which items are valid; `None` = all so far.
+        valid: Option<BooleanBufferBuilder>,
+    },
+}
+
+/// Finished values, before they get a type and nulls.
+pub(crate) enum Column {
+    /// Bits.
+    Bits(BooleanBuffer),
+    /// Fixed width.
+    Fixed(Buffer),
+    /// Offsets from 0, one more than values, and bytes.
+    Variable(Vec<i32>, Buffer),
+    /// Fixed-size lists: items, and which of them are null.
+    List(Box<Column>, Option<NullBuffer>),
+}
+
+impl Column {
+    /// The array of `rows` values.
+    pub(crate) fn finish(self, ty: &DataType, rows: usize, nulls: Option<NullBuffer>) -> Decoded<ArrayRef> {
+        match self {
+            Column::Bits(bits) => {
+                if bits.len() != rows {
+                    return corrupt(format!("{} bits for {rows} rows", bits.len()));
+                }
+                array(ty, rows, vec![bits.sliced()], nulls)
+            }
+            Column::Fixed(data) => array(ty, rows, vec![data], nulls),
+            Column::Variable(offsets, data) => variable(ty, offsets, data, nulls),
+            Column::List(items, item_nulls) => {
+                let DataType::FixedSizeList(item, dimension) = ty else { return corrupt(format!("fixed-size lists as {ty}")) };
+                let count = rows.checked_mul(usize::try_from(*dimension).unwrap_or(usize::MAX));
+                let count = count.ok_or_else(|| Fault::TooLarge(format!("{rows} rows of type {ty}")))?;
+                let items = items.finish(item.data_type(), count, item_nulls)?;
+                let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
+                match ArrayData::builder(ty.clone()).len(rows).nulls(nulls).add_child_data(items.to_data()).build() {
+                    Ok(data) => Ok(make_array(data)),
+                    Err(error) => corrupt(format!("values that are no {ty}: {error}")),
+                }
+            }
+        }
+    }
 }
 
 /// Variable-width values: offsets from 0 and bytes.
@@ -107,16 +185,21 @@ fn offset(bytes: usize) -> Decoded<i32> {
 
 impl Values {
     /// No values yet; room for about `rows`.
-    pub(crate) fn new(physical: Physical, rows: usize) -> Decoded<Values> {
+    pub(crate) fn new(physical: &Physical, rows: usize) -> Decoded<Values> {
         Ok(match physical {
             Physical::Null => return unsupported("values in a column of type null"),
             Physical::Bits => Values::Bits(BooleanBufferBuilder::new(rows.min(1 << 23))),
             Physical::Fixed(width) => {
                 // A hint only: foreign counts must not decide what is allocated.
-                let bytes = rows.saturating_mul(width).min(1 << 23);
-                Values::Fixed { width, data: MutableBuffer::with_capacity(bytes) }
+                let bytes = rows.saturating_mul(*width).min(1 << 23);
+                Values::Fixed { width: *width, data: MutableBuffer::with_capacity(bytes) }
             }
             Physical::Variable(_) => Values::Variable(Texts::with_capacity(rows)),
+            Physical::List(dimension, inner) => {
+                let items = Box::new(Values::new(inner, rows.saturating_mul(*dimension))?);
+                Values::List { dimension: *dimension, items, valid: None }
+            }
+            Physical::Member(_, value) => Values::new(value, rows)?,
         })
     }
 
@@ -126,6 +209,7 @@ impl Values {
             Values::Bits(bits) => bits.len(),
             Values::Fixed { width, data } => data.len() / (*width).max(1),
             Values::Variable(texts) => texts.len(),
+            Values::List { dimension, items, .. } => items.len() / (*dimension).max(1),
         }
     }
 
@@ -145,14 +229,71 @@ impl Values {
         }
     }
 
+    /// Appends values of whole bytes as they are stored, lists without null items included.
+    pub(crate) fn push_plain(&mut self, bytes: &[u8]) -> Decoded<()> {
+        match self {
+            Values::Fixed { width, data } if bytes.len().is_multiple_of((*width).max(1)) => {
+                data.extend_from_slice(bytes);
+                Ok(())
+            }
+            Values::List { items, valid, .. } => {
+                items.push_plain(bytes)?;
+                if let Some(valid) = valid {
+                    valid.append_n(items.len().saturating_sub(valid.len()), true);
+                }
+                Ok(())
+            }
+            _ => corrupt(format!("{} plain bytes in a column of other values", bytes.len())),
+        }
+    }
+
+    /// Appends a slot that nobody will see.
+    pub(crate) fn push_filler(&mut self) -> Decoded<()> {
+        match self {
+            Values::Bits(bits) => bits.append(false),
+            Values::Fixed { width, data } => data.extend_zeros(*width),
+            Values::Variable(texts) => texts.end_value()?,
+            Values::List { dimension, items, valid } => {
+                for _ in 0..*dimension {
+                    items.push_filler()?;
+                }
+                if let Some(valid) = valid {
+                    valid.append_n(*dimension, true);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The values as they are.
+    pub(crate) fn build(self) -> Column {
+        match self {
+            Values::Bits(mut bits) => Column::Bits(bits.finish()),
+            Values::Fixed { data, .. } => Column::Fixed(data.into()),
+            Values::Variable(Texts { offsets, data }) => Column::Variable(offsets, data.into()),
+            Values::List { items, valid, .. } => {
+                let nulls = valid.map(|mut valid| NullBuffer::new(valid.finish()));
+                Column::List(Box::new(items.build()), nulls)
+            }
+        }
+    }
+
     /// The array of these values.
     pub(crate) fn finish(self, ty: &DataType, nulls: Option<NullBuffer>) -> Decoded<ArrayRef> {
         let rows = self.len();
-        match self {
-            Values::Bits(mut bits) => array(ty, rows, vec![bits.finish().into_inner()], nulls),
-            Values::Fixed { data, .. } => array(ty, rows, vec![data.into()], nulls),
-            Values::Variable(Texts { offsets, data }) => variable(ty, offsets, data.into(), nulls),
-        }
+        self.build().finish(ty, rows, nulls)
+    }
+}
+
+/// The type of the arrays that come of a request for `ty`: dictionary types give their values.
+pub(crate) fn decoded_type(ty: &DataType) -> DataType {
+    let inner = |field: &FieldRef| Arc::new(field.as_ref().clone().with_data_type(decoded_type(field.data_type())));
+    match ty {
+        DataType::Dictionary(_, values) => decoded_type(values),
+        DataType::List(item) => DataType::List(inner(item)),
+        DataType::LargeList(item) => DataType::LargeList(inner(item)),
+        DataType::FixedSizeList(item, dimension) => DataType::FixedSizeList(inner(item), *dimension),
+        other => other.clone(),
     }
 }
 
@@ -199,7 +340,7 @@ pub(crate) fn array(ty: &DataType, rows: usize, buffers: Vec<Buffer>, nulls: Opt
 
 /// The bytes as an Arrow buffer of values of `width` bytes: as they are when aligned, else copied once.
 pub(crate) fn aligned(bytes: bytes::Bytes, width: usize) -> Buffer {
-    let alignment = if width.is_power_of_two() { width.min(8) } else { 1 };
+    let alignment = if width.is_power_of_two() { width.min(16) } else { 1 };
     if bytes.as_ptr().align_offset(alignment) == 0 { Buffer::from(bytes) } else { Buffer::from_slice_ref(&bytes[..]) }
 }
 
@@ -246,6 +387,45 @@ pub(crate) fn gather_texts(items: &Texts, indices: &[u32], out: &mut Texts) -> D
         }
     }
     Ok(())
+}
+
+/// Values of any form picked by index.
+pub(crate) fn gather_values(items: &Values, indices: &[u32], out: &mut Values) -> Decoded<()> {
+    match (items, out) {
+        (Values::Fixed { width, data }, Values::Fixed { data: out, .. }) => gather_fixed(data, *width, indices, out),
+        (Values::Variable(items), Values::Variable(out)) => gather_texts(items, indices, out),
+        (Values::List { dimension, items, valid }, Values::List { items: out, valid: out_valid, .. }) => {
+            let dimension = u32::try_from(*dimension).unwrap_or(u32::MAX);
+            if let (Some(_), None) = (valid, &out_valid) {
+                let mut bits = BooleanBufferBuilder::new(out.len());
+                bits.append_n(out.len(), true);
+                *out_valid = Some(bits);
+            }
+            for index in indices {
+                let Some(range) = index.checked_mul(dimension).and_then(|from| Some(from..from.checked_add(dimension)?)) else {
+                    return bad_index(*index, items.len());
+                };
+                gather_values(items, &range.clone().collect::<Vec<u32>>(), out)?;
+                for item in range {
+                    if let Some(out_valid) = out_valid.as_mut() {
+                        let bit = |valid: &BooleanBufferBuilder| valid.len() <= item as usize || valid.get_bit(item as usize);
+                        out_valid.append(valid.as_ref().is_none_or(bit));
+                    }
+                }
+            }
+            Ok(())
+        }
+        (Values::Bits(items), Values::Bits(out)) => {
+            for index in indices {
+                if *index as usize >= items.len() {
+                    return bad_index(*index, items.len());
+                }
+                out.append(items.get_bit(*index as usize));
+            }
+            Ok(())
+        }
+        _ => unsupported("a dictionary of such values"),
+    }
 }
 
 fn bad_index<T>(index: u32, items: usize) -> Decoded<T> {

@@ -2,10 +2,11 @@
 //!
 //! `handle` is the snapshot, `latest` finds the newest version on any kind of store, `reading` fetches a manifest cheaply,
 //! `refs` reads tags and branches, `base` resolves files of other roots, `describe` and `show` make the documents of the
-//! public interface, `scan` reads a column of a fragment, `values` hands a column out, `commit` puts the next manifest and
-//! finds out what became of it, `publish` is the loop around it.
+//! public interface, `column` finds a field's column in the files, `scan` reads it for a fragment, `values` hands it out,
+//! `commit` puts the next manifest and finds out what became of it, `publish` is the loop around it.
 
 pub mod base;
+pub mod column;
 pub mod commit;
 pub mod describe;
 mod handle;

@@ -15,10 +15,11 @@ use crate::format::fragment::{DataFile, Fragment, RowIdSource};
 use crate::format::manifest::ManifestFile;
 use crate::format::row::{RowAddress, RowDomain};
 use crate::format::row_ids::RowIdSequence;
-use crate::format::schema::{Field, scalar_type};
+use crate::format::schema::Field;
 use crate::store::Store;
 
 use super::base::{data_file, deletion_file};
+use super::column::{ReadColumn, file_with};
 
 /// Reserved field id of the hidden row id column (table-format §4.4).
 const ROW_ID_FIELD: i32 = -3;
@@ -44,61 +45,16 @@ impl ScanContext {
         ScanContext { store, manifest, field, domain }
     }
 
-    /// The field and its Arrow type; `COLUMN_NOT_FOUND`, `UNSUPPORTED_TYPE` or `UNSUPPORTED_ENCODING` naming the column.
+    /// How the column is read; `COLUMN_NOT_FOUND`, `UNSUPPORTED_TYPE` or `UNSUPPORTED_ENCODING` naming the column.
+    pub fn read_column(&self) -> Result<ReadColumn> {
+        ReadColumn::new(&self.manifest.manifest.schema, self.field)
+    }
+
+    /// The field and the Arrow type of its values (of a dictionary type, that of the values in it); errors as above.
     pub fn column(&self) -> Result<(&Field, DataType)> {
-        let schema = &self.manifest.manifest.schema;
-        let Some(field) = schema.by_id(self.field) else {
-            let message = format!("version {} has no field {}", self.manifest.manifest.version, self.field);
-            return Err(Error::new(ErrorCode::ColumnNotFound, message));
-        };
-        let path = schema.path_of(field.id).unwrap_or_else(|| field.name.clone());
-        let refuse = |what: String, code| Error::new(code, format!("column {path} {what}")).with("column", path.as_str());
-        if schema.children(field.id).next().is_some() {
-            return Err(refuse(format!("is of type {}, which is no scalar", field.logical_type), ErrorCode::UnsupportedType));
-        }
-        let ty = scalar_type(&field.logical_type).map_err(|_| {
-            refuse(format!("is of type {}, which this build does not read", field.logical_type), ErrorCode::UnsupportedType)
-        })?;
-        if field.metadata.contains_key("lance-encoding:blob") {
-            return Err(refuse("is a blob column, which this build does not read".to_owned(), ErrorCode::UnsupportedEncoding));
-        }
-        for parent in self.ancestors(field) {
-            if parent.logical_type != "struct" {
-                let what = format!("lies inside {} of type {}, which this build does not read", parent.name, parent.logical_type);
-                return Err(refuse(what, ErrorCode::UnsupportedType));
-            }
-            if parent.metadata.contains_key("packed") || parent.metadata.contains_key("lance-encoding:packed") {
-                let what = format!("lies inside the packed struct {}, which this build does not read", parent.name);
-                return Err(refuse(what, ErrorCode::UnsupportedEncoding));
-            }
-        }
-        Ok((field, ty))
-    }
-
-    fn ancestors<'a>(&'a self, field: &'a Field) -> Vec<&'a Field> {
-        let schema = &self.manifest.manifest.schema;
-        let mut found = Vec::new();
-        let mut at = field;
-        while let Some(parent) = schema.by_id(at.parent_id).filter(|_| at.parent_id >= 0 && found.len() < schema.fields.len()) {
-            found.push(parent);
-            at = parent;
-        }
-        found
-    }
-
-    /// A leaf without a column of its own may be stored inside an ancestor's: then it is not null, it is unreadable here.
-    fn refuse_packed(&self, field: &Field, fragment: &Fragment) -> Result<()> {
-        let ancestors = self.ancestors(field);
-        // From 2.1 on a file lists leaves only, besides structs packed into one column.
-        let leaves_only = |file: &&DataFile| (file.major, file.minor) >= (2, 1);
-        for file in fragment.files.iter().filter(leaves_only) {
-            if let Some(parent) = ancestors.iter().find(|parent| file.fields.contains(&parent.id)) {
-                let message =
-                    format!("{}: {} is stored as one packed column, which this build does not read", file.path, parent.name);
-                return Err(Error::new(ErrorCode::UnsupportedEncoding, message).with("object", file.path.as_str()));
-            }
-        }
-        Ok(())
+        let column = self.read_column()?;
+        let field = self.manifest.manifest.schema.by_id(column.field);
+        field.map(|field| (field, column.data_type)).ok_or_else(|| Error::internal("a field that was just found is gone"))
     }
 }
 
@@ -146,8 +102,10 @@ enum Ids {
 pub struct FragmentScan {
     fragment: u32,
     data_type: DataType,
+    /// Type in the schema.
+    asked: DataType,
     /// The file and its column; `None`: the fragment has no such column, all its rows are null.
-    source: Option<(LanceFile, usize)>,
+    source: Option<OpenedColumn>,
     values: Option<ColumnScan>,
     deleted: RoaringBitmap,
     ids: Ids,
@@ -165,48 +123,22 @@ impl std::fmt::Debug for FragmentScan {
 impl FragmentScan {
     /// Opens the data file that holds the column, reads the deletion vector and, for stable ids, the id sequence.
     pub async fn open(context: &ScanContext, fragment: &Fragment) -> Result<FragmentScan> {
-        let (field, data_type) = context.column()?;
-        if fragment.has_overlays {
-            let message = format!("fragment {} has data overlays, which this build does not read", fragment.id);
-            return Err(Error::new(ErrorCode::UnsupportedFeature, message).with("fragment", fragment.id));
-        }
-        let found = file_with(fragment, field.id)?;
-        let opened = match (found, fragment.files.first(), fragment.physical_rows) {
-            (Some((file, column)), _, _) => Some((open_file(context, file).await?, column)),
-            // Only the row count is wanted.
-            (None, Some(file), None) => Some((open_file(context, file).await?, None)),
-            (None, _, _) => None,
-        };
-        if let (Some(_), Some((file, None))) = (found, &opened) {
-            return Err(Error::corrupt(file.path(), format!("the manifest gives field {} no column in it", field.id)));
-        }
-        if found.is_none() {
-            context.refuse_packed(field, fragment)?;
-        }
-        let in_file = opened.as_ref().map(|(file, _)| file.rows());
-        let physical_rows = match (fragment.physical_rows, in_file) {
-            (Some(recorded), Some(rows)) if recorded != rows => {
-                let path = opened.as_ref().map_or("", |(file, _)| file.path());
-                let what = format!("has {rows} rows, the manifest records {recorded} for fragment {}", fragment.id);
-                return Err(Error::corrupt(path, what).with("fragment", fragment.id));
-            }
-            (Some(rows), _) | (None, Some(rows)) => rows,
-            (None, None) => {
-                return Err(Error::corrupt(&format!("fragment {}", fragment.id), "has neither files nor a row count"));
-            }
-        };
+        let column = context.read_column()?;
+        let opened = OpenedColumn::open(context, fragment, &column).await?;
+        let physical_rows = physical_rows(fragment, opened.as_ref())?;
         if physical_rows > 1 << 32 {
             return Err(Error::corrupt(
                 &format!("fragment {}", fragment.id),
                 format!("{physical_rows} rows, more than addresses reach"),
             ));
         }
-        let source = opened.and_then(|(file, column)| Some((file, column?)));
-        let values = source.as_ref().map(|(file, column)| file.scan(*column, &data_type, true, 0..physical_rows));
+        let source = opened.filter(|opened| opened.column.is_some());
+        let values = source.as_ref().and_then(|source| source.scan(&column.asked, 0..physical_rows));
         let deleted = deletions(context, fragment, physical_rows).await?;
         let ids = ids(context, fragment, physical_rows).await?;
         let fragment = fragment.id;
-        Ok(FragmentScan { fragment, data_type, source, values, deleted, ids, at: 0, end: physical_rows, physical_rows })
+        let ReadColumn { asked, data_type, .. } = column;
+        Ok(FragmentScan { fragment, data_type, asked, source, values, deleted, ids, at: 0, end: physical_rows, physical_rows })
     }
 
     /// Live rows of the whole fragment.
@@ -224,7 +156,28 @@ impl FragmentScan {
         self.end = rows.end.min(self.physical_rows);
         self.at = rows.start.min(self.end);
         let range = self.at..self.end;
-        self.values = self.source.as_ref().map(|(file, column)| file.scan(*column, &self.data_type, true, range));
+        self.values = self.source.as_ref().and_then(|source| source.scan(&self.asked, range));
+    }
+
+    /// The values at some physical rows, in the order given, deleted rows included; where the scan stands does not matter.
+    ///
+    /// Only the pages and chunks that hold them are read. The result is held whole: callers bound how many they ask for.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a row past the fragment's, and those of reading.
+    pub async fn take(&self, rows: &[u32]) -> Result<ArrayRef> {
+        let rows: Vec<u64> = rows.iter().map(|row| u64::from(*row)).collect();
+        if let Some(row) = rows.iter().find(|row| **row >= self.physical_rows) {
+            let message = format!("fragment {} has {} rows, row {row} was asked for", self.fragment, self.physical_rows);
+            return Err(Error::new(ErrorCode::InvalidArgument, message).with("fragment", self.fragment));
+        }
+        match &self.source {
+            Some(OpenedColumn { file, column: Some(at), member: Some(member) }) => {
+                file.take_member(*at, *member, &self.asked, &rows).await
+            }
+            Some(OpenedColumn { file, column: Some(at), member: None }) => file.take(*at, &self.asked, true, &rows).await,
+            _ => Ok(new_null_array(&self.data_type, rows.len())),
+        }
     }
 
     /// Whether there is such a physical row and it is not deleted.
@@ -301,27 +254,52 @@ fn compact(ids: Vec<u64>) -> BatchRows {
     }
 }
 
-/// The file that holds a field and the physical column; a field is in at most one file of a fragment.
-fn file_with(fragment: &Fragment, field: i32) -> Result<Option<(&DataFile, Option<usize>)>> {
-    let mut found = None;
-    for file in &fragment.files {
-        // Positions of negative ids (tombstones, hidden columns) never match a field of the schema.
-        let Some(position) = file.fields.iter().position(|id| *id == field) else { continue };
-        if found.is_some() {
-            return Err(Error::corrupt(&file.path, format!("fragment {} stores field {field} in two files", fragment.id)));
+/// A column of a fragment in its opened file.
+struct OpenedColumn {
+    file: LanceFile,
+    /// `None` = the file was opened for its row count only.
+    column: Option<usize>,
+    member: Option<usize>,
+}
+
+impl OpenedColumn {
+    /// `None` when no file has the column and the row count is known.
+    async fn open(context: &ScanContext, fragment: &Fragment, column: &ReadColumn) -> Result<Option<OpenedColumn>> {
+        if fragment.has_overlays {
+            let message = format!("fragment {} has data overlays, which this build does not read", fragment.id);
+            return Err(Error::new(ErrorCode::UnsupportedFeature, message).with("fragment", fragment.id));
         }
-        if file.column_indices.is_empty() && file.major < 2 {
-            // Format 0.1 has no column indices; opening the file refuses it by its footer.
-            found = Some((file, None));
-            continue;
+        if let Some(place) = column.place(&context.manifest.manifest.schema, fragment)? {
+            let file = open_file(context, place.file).await?;
+            if place.column.is_none() {
+                return Err(Error::corrupt(file.path(), format!("the manifest gives field {} no column in it", column.field)));
+            }
+            return Ok(Some(OpenedColumn { file, column: place.column, member: place.member }));
         }
-        let column = match file.column_indices.get(position).map(|column| usize::try_from(*column)) {
-            Some(Ok(column)) if file.column_indices.len() == file.fields.len() => column,
-            _ => return Err(Error::corrupt(&file.path, format!("the manifest gives field {field} no column in it"))),
-        };
-        found = Some((file, Some(column)));
+        match (fragment.files.first(), fragment.physical_rows) {
+            (Some(file), None) => Ok(Some(OpenedColumn { file: open_file(context, file).await?, column: None, member: None })),
+            _ => Ok(None),
+        }
     }
-    Ok(found)
+
+    fn scan(&self, asked: &DataType, rows: Range<u64>) -> Option<ColumnScan> {
+        Some(match self.member {
+            Some(member) => self.file.scan_member(self.column?, member, asked, rows),
+            None => self.file.scan(self.column?, asked, true, rows),
+        })
+    }
+}
+
+/// Rows of the fragment, deleted ones included: what the manifest records and the opened file has must agree.
+fn physical_rows(fragment: &Fragment, opened: Option<&OpenedColumn>) -> Result<u64> {
+    match (fragment.physical_rows, opened.map(|opened| (opened.file.rows(), opened.file.path()))) {
+        (Some(recorded), Some((rows, path))) if recorded != rows => {
+            let what = format!("has {rows} rows, the manifest records {recorded} for fragment {}", fragment.id);
+            Err(Error::corrupt(path, what).with("fragment", fragment.id))
+        }
+        (Some(rows), _) | (None, Some((rows, _))) => Ok(rows),
+        (None, None) => Err(Error::corrupt(&format!("fragment {}", fragment.id), "has neither files nor a row count")),
+    }
 }
 
 async fn open_file(context: &ScanContext, file: &DataFile) -> Result<LanceFile> {
@@ -357,7 +335,7 @@ async fn ids(context: &ScanContext, fragment: &Fragment, physical_rows: u64) -> 
             Ok(Ids::Sequence(sequence))
         }
         Some(RowIdSource::Column) => {
-            let Some((file, Some(column))) = file_with(fragment, ROW_ID_FIELD)? else {
+            let Some((file, Some(column))) = file_with(fragment, |_| ROW_ID_FIELD)? else {
                 return Err(Error::corrupt(&object, "its stable row ids are in a column that no file has"));
             };
             let file = open_file(context, file).await?;

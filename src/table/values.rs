@@ -12,12 +12,11 @@ use serde::Deserialize;
 use super::Table;
 use super::scan::{BatchRows, ColumnBatch, FragmentScan, ScanContext};
 use crate::error::{Error, ErrorCode, Result};
-use crate::file::gather::filter;
 use crate::format::fragment::Fragment;
 use crate::format::row::{RowAddress, RowDomain};
 
-/// Rows between two wanted ones that are rather read than skipped.
-const NEAR: u64 = 1024;
+/// Addresses looked up at a time: what they hold is in memory at once.
+const TAKEN: usize = 4096;
 /// Most bytes of one answer; the rest is asked for with `offset` and `limit`.
 const MOST_BYTES: usize = 1 << 30;
 
@@ -125,25 +124,16 @@ impl ColumnValues {
         offsets: &[u32],
         sink: &mut dyn FnMut(ColumnBatch) -> Result<()>,
     ) -> Result<()> {
-        let mut scan = FragmentScan::open(&self.context, fragment).await?;
+        let scan = FragmentScan::open(&self.context, fragment).await?;
         if let Some(dead) = offsets.iter().find(|offset| !scan.is_live(u64::from(**offset))) {
             let address = RowAddress::new(fragment.id, *dead).0.to_string();
             let text = format!("there is no live row {address} (row {dead} of fragment {})", fragment.id);
             return Err(Error::invalid(text).with("address", address));
         }
-        for run in runs(offsets) {
-            let Some((first, last)) = run.first().zip(run.last()) else { continue };
-            scan.seek(u64::from(*first)..u64::from(*last) + 1);
-            while let Some(batch) = scan.next().await? {
-                let keep: Vec<bool> = (0..batch.values.len())
-                    .map(|at| batch.rows.get(at).is_some_and(|id| run.binary_search(&RowAddress(id).offset()).is_ok()))
-                    .collect();
-                let ids = keep.iter().enumerate().filter(|(_, keep)| **keep).filter_map(|(at, _)| batch.rows.get(at)).collect();
-                let values = filter(&batch.values, &keep)?;
-                if !values.is_empty() {
-                    sink(ColumnBatch { values, rows: BatchRows::List(ids), ..batch })?;
-                }
-            }
+        for rows in offsets.chunks(TAKEN) {
+            let ids = rows.iter().map(|offset| RowAddress::new(fragment.id, *offset).0).collect();
+            let values = scan.take(rows).await?;
+            sink(ColumnBatch { fragment: fragment.id, values, rows: BatchRows::List(ids) })?;
         }
         Ok(())
     }
@@ -192,9 +182,4 @@ fn by_fragment(addresses: &[String]) -> Result<BTreeMap<u32, Vec<u32>>> {
         offsets.dedup();
     }
     Ok(wanted)
-}
-
-/// Ascending offsets in runs that are worth one read.
-fn runs(offsets: &[u32]) -> impl Iterator<Item = &[u32]> {
-    offsets.chunk_by(|a, b| u64::from(*b) - u64::from(*a) <= NEAR)
 }

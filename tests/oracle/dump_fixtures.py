@@ -1,10 +1,10 @@
-"""Writes the scalar columns of every fixture table, as pylance reads them, for the Rust test `column_fixtures`.
+"""Writes the columns of scalars, lists and vectors of every fixture table, as pylance reads them, for the Rust test `column_fixtures`.
 
     dump_fixtures.py OUT_DIR
 
 Prints the folder of the tables (the unpacked archive of `tests/data`). Per table `NAME.lance` one `NAME.arrow` (Arrow
 IPC): a column per scalar field, named by its path, the field's id in its metadata; `_rowaddr`; on tables with stable row
-ids `_rowid`. Fields that this version of the engine does not read (lists, vectors) are named in `NAME.skipped`.
+ids `_rowid`. Fields that the engine does not read (lists of structs, blobs) are named in `NAME.skipped`.
 """
 
 import pathlib
@@ -29,6 +29,20 @@ def scalar(kind: pa.DataType) -> bool:
     return any(test(kind) for test in tests)
 
 
+def readable(kind: pa.DataType) -> bool:
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return readable(kind.value_type)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.types.is_primitive(kind.value_type) or pa.types.is_fixed_size_list(kind.value_type)
+    return scalar(kind.value_type if pa.types.is_dictionary(kind) else kind)
+
+
+def stored(values: pa.Array) -> pa.Array:
+    """As it lies in the file: extension types as their storage, dictionaries as their values."""
+    values = values.storage if isinstance(values, pa.ExtensionArray) else values
+    return values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
+
+
 def leaves(field, kind: pa.DataType, path: list):
     """(path, field id, type, read?) of every leaf below a Lance field."""
     path = path + [field.name()]
@@ -37,8 +51,9 @@ def leaves(field, kind: pa.DataType, path: list):
         for child, arrow in zip(children, kind):
             yield from leaves(child, arrow.type, path)
         return
-    plain = isinstance(kind, pa.DataType) and not isinstance(kind, pa.BaseExtensionType) and scalar(kind)
-    yield path, field.id(), kind, plain
+    kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+    blob = "lance-encoding:blob" in (field.metadata or {}) if hasattr(field, "metadata") else False
+    yield path, field.id(), kind, isinstance(kind, pa.DataType) and readable(kind) and not blob
 
 
 def dump(path: pathlib.Path, out: pathlib.Path) -> None:
@@ -63,6 +78,7 @@ def dump(path: pathlib.Path, out: pathlib.Path) -> None:
             column = pa.concat_arrays(column.chunks)
         for part in parts[1:]:
             column = column.flatten()[column.type.get_field_index(part)]
+        column = stored(column)
         columns.append(column)
         fields.append(pa.field(name, column.type, metadata={"id": str(number)}))
     for hidden in ["_rowaddr", "_rowid"]:

@@ -16,8 +16,6 @@ OURS = {"BTree", "ZoneMap"}
 # Tables with files that this build refuses by name; everywhere else a refusal is a failure.
 REFUSED = {
     "storage_legacy": {"UNSUPPORTED_ENCODING"},
-    "storage_2_3": {"UNSUPPORTED_ENCODING"},
-    "storage_next": {"UNSUPPORTED_ENCODING"},
 }
 
 

@@ -54,13 +54,24 @@ fn unpack<T: Word>(width: usize, packed: &[u8], scratch: &mut Vec<T>, out: &mut 
     Ok(())
 }
 
+/// Unpacks one group of `width`-bit values in words of `bytes` bytes onto the end of `out`.
+pub(crate) fn unpack_group(bytes: usize, width: usize, packed: &[u8], out: &mut MutableBuffer) -> Decoded<()> {
+    match bytes {
+        1 => unpack::<u8>(width, packed, &mut Vec::new(), out),
+        2 => unpack::<u16>(width, packed, &mut Vec::new(), out),
+        4 => unpack::<u32>(width, packed, &mut Vec::new(), out),
+        8 => unpack::<u64>(width, packed, &mut Vec::new(), out),
+        other => corrupt(format!("packed values of {other} bytes")),
+    }
+}
+
 /// One group of at most 1024 values, its width in the first word.
 pub(crate) struct Inline {
     bytes: usize,
 }
 
 impl Inline {
-    pub(crate) fn new(message: &message::InlineBitpacking, physical: Physical) -> Decoded<Inline> {
+    pub(crate) fn new(message: &message::InlineBitpacking, physical: &Physical) -> Decoded<Inline> {
         plain(message.values.as_ref(), "InlineBitpacking")?;
         Ok(Inline { bytes: word_width(message.uncompressed_bits, physical, "InlineBitpacking")? })
     }
@@ -103,7 +114,7 @@ pub(crate) struct OutOfLine {
 }
 
 impl OutOfLine {
-    pub(crate) fn new(message: &message::OutOfLineBitpacking, physical: Physical) -> Decoded<OutOfLine> {
+    pub(crate) fn new(message: &message::OutOfLineBitpacking, physical: &Physical) -> Decoded<OutOfLine> {
         let bytes = word_width(message.uncompressed_bits, physical, "OutOfLineBitpacking")?;
         let inner = message.values.as_ref().and_then(|values| values.kind.as_ref());
         let Some(Compressive::Flat(flat)) = inner else { return corrupt("OutOfLineBitpacking without its packed width") };
@@ -190,17 +201,17 @@ mod tests {
     }
 
     fn inline(bits: usize) -> Inline {
-        Inline::new(&message::InlineBitpacking { uncompressed_bits: bits as u64, values: None }, physical(bits)).unwrap()
+        Inline::new(&message::InlineBitpacking { uncompressed_bits: bits as u64, values: None }, &physical(bits)).unwrap()
     }
 
     fn out_of_line(bits: usize, width: usize) -> Decoded<OutOfLine> {
         let flat = Compressive::Flat(Flat { bits_per_value: width as u64, data: None });
         let values = Some(Box::new(CompressiveEncoding { kind: Some(flat) }));
-        OutOfLine::new(&message::OutOfLineBitpacking { uncompressed_bits: bits as u64, values }, physical(bits))
+        OutOfLine::new(&message::OutOfLineBitpacking { uncompressed_bits: bits as u64, values }, &physical(bits))
     }
 
     fn decoded(reader: &dyn BlockReader, bits: usize, block: &[u8], n: usize) -> Decoded<Vec<u64>> {
-        let mut out = Values::new(physical(bits), n).unwrap();
+        let mut out = Values::new(&physical(bits), n).unwrap();
         reader.read(block, n, &mut out)?;
         let data = out.fixed(bits / 8).unwrap().as_slice();
         Ok(data.chunks(bits / 8).map(crate::file::fault::le).collect())
@@ -248,7 +259,7 @@ mod tests {
         assert!(decoded(&inline(8), 8, &[0], 1025).is_err());
         assert!(decoded(&inline(64), 64, &[0; 7], 1).is_err());
         assert_eq!(decoded(&inline(8), 8, &[0], 3).unwrap(), [0, 0, 0]);
-        assert!(Inline::new(&message::InlineBitpacking { uncompressed_bits: 32, values: None }, physical(64)).is_err());
+        assert!(Inline::new(&message::InlineBitpacking { uncompressed_bits: 32, values: None }, &physical(64)).is_err());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! FSST strings (file-format §7.3): a table of up to 255 symbols of 1 to 8 bytes, one code byte per symbol.
 
 use super::variable::Variable;
-use super::{ChunkReader, ItemReader, kind, name, single};
+use super::{ChunkReader, ItemReader, kind, name};
 use crate::file::fault::{Decoded, corrupt, le, part, unsupported};
 use crate::file::messages::encoding21::{self as message, Compressive};
 use crate::file::values::{Physical, Texts, Values};
@@ -75,7 +75,7 @@ impl Symbols {
     }
 }
 
-fn parts(message: &message::Fsst, physical: Physical) -> Decoded<(Symbols, Variable)> {
+fn parts(message: &message::Fsst, physical: &Physical) -> Decoded<(Symbols, Variable)> {
     let values = match kind(message.values.as_deref())? {
         Compressive::Variable(m) => Variable::new(m, physical)?,
         other => return unsupported(format!("Fsst over {}", name(other))),
@@ -90,16 +90,20 @@ pub(crate) struct FsstChunks {
 }
 
 impl FsstChunks {
-    pub(crate) fn new(message: &message::Fsst, physical: Physical) -> Decoded<FsstChunks> {
+    pub(crate) fn new(message: &message::Fsst, physical: &Physical) -> Decoded<FsstChunks> {
         let (symbols, values) = parts(message, physical)?;
         Ok(FsstChunks { symbols, values })
     }
 }
 
 impl ChunkReader for FsstChunks {
+    fn buffers(&self) -> usize {
+        self.values.buffers()
+    }
+
     fn read(&self, buffers: &[&[u8]], n: usize, out: &mut Values) -> Decoded<()> {
         let out = out.texts()?;
-        self.values.split(single(buffers)?, 0, n, 0)?.for_each(|value| value_to(&self.symbols, value, out))
+        self.values.each(buffers, n, |value| value_to(&self.symbols, value, out))
     }
 }
 
@@ -109,7 +113,7 @@ pub(crate) struct FsstItem {
 }
 
 impl FsstItem {
-    pub(crate) fn new(message: &message::Fsst, physical: Physical) -> Decoded<FsstItem> {
+    pub(crate) fn new(message: &message::Fsst, physical: &Physical) -> Decoded<FsstItem> {
         let (symbols, _) = parts(message, physical)?;
         Ok(FsstItem { symbols })
     }

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::io::Read;
 
-use super::{BlockReader, ChunkReader, ItemReader};
+use super::{BlockReader, ChunkReader, ItemReader, block_reader, chunk_reader, item_reader};
 use crate::file::fault::{Decoded, Fault, corrupt, le, part, unsupported};
 use crate::file::messages::encoding21 as message;
-use crate::file::values::Values;
+use crate::file::values::{Physical, Values};
 
 /// No compressed unit is unpacked to more bytes than this.
 const MAX_UNPACKED: u64 = 256 << 20;
@@ -91,8 +91,14 @@ fn zstd(frame: &[u8], size: Option<usize>) -> Decoded<Vec<u8>> {
 
 /// The first buffer of every chunk is compressed, the others are not.
 pub(crate) struct GeneralChunks {
-    pub(crate) scheme: Scheme,
-    pub(crate) inner: Box<dyn ChunkReader>,
+    scheme: Scheme,
+    inner: Box<dyn ChunkReader>,
+}
+
+impl GeneralChunks {
+    pub(crate) fn new(message: &message::General, physical: &Physical) -> Decoded<GeneralChunks> {
+        Ok(GeneralChunks { scheme: Scheme::new(message)?, inner: chunk_reader(message.values.as_deref(), physical)? })
+    }
 }
 
 impl ChunkReader for GeneralChunks {
@@ -111,8 +117,14 @@ impl ChunkReader for GeneralChunks {
 
 /// The whole block is one compressed unit.
 pub(crate) struct GeneralBlock {
-    pub(crate) scheme: Scheme,
-    pub(crate) inner: Box<dyn BlockReader>,
+    scheme: Scheme,
+    inner: Box<dyn BlockReader>,
+}
+
+impl GeneralBlock {
+    pub(crate) fn new(message: &message::General, physical: &Physical) -> Decoded<GeneralBlock> {
+        Ok(GeneralBlock { scheme: Scheme::new(message)?, inner: block_reader(message.values.as_deref(), physical)? })
+    }
 }
 
 impl BlockReader for GeneralBlock {
@@ -123,8 +135,14 @@ impl BlockReader for GeneralBlock {
 
 /// Every value is one compressed unit.
 pub(crate) struct GeneralItem {
-    pub(crate) scheme: Scheme,
-    pub(crate) inner: Box<dyn ItemReader>,
+    scheme: Scheme,
+    inner: Box<dyn ItemReader>,
+}
+
+impl GeneralItem {
+    pub(crate) fn new(message: &message::General, physical: &Physical) -> Decoded<GeneralItem> {
+        Ok(GeneralItem { scheme: Scheme::new(message)?, inner: item_reader(message.values.as_deref(), physical)? })
+    }
 }
 
 impl ItemReader for GeneralItem {

@@ -1,18 +1,22 @@
 //! Offsets and bytes (file-format §6.1–6.3).
 
-use super::{BlockReader, ChunkReader, ItemReader, plain, single};
-use crate::file::fault::{Decoded, Fault, corrupt, le, part};
-use crate::file::messages::encoding21::{self as message, Compressive};
+use bytes::Bytes;
+
+use super::{BlockReader, ChunkReader, ItemReader, plain, sequence, single};
+use crate::file::fault::{Decoded, Fault, corrupt, le, part, unsupported};
+use crate::file::messages::encoding21::{self as message, Compressive, CompressiveEncoding};
 use crate::file::values::{Physical, Texts, Values};
 
 /// Plain variable-width values.
 pub(crate) struct Variable {
     /// Bytes per offset: 4 or 8.
     pub(crate) offset: usize,
+    /// 2.3 chunks: offsets from 0 as a sequence, and whether it has a buffer of its own in front.
+    sequence: Option<(CompressiveEncoding, bool)>,
 }
 
 impl Variable {
-    pub(crate) fn new(message: &message::Variable, physical: Physical) -> Decoded<Variable> {
+    pub(crate) fn new(message: &message::Variable, physical: &Physical) -> Decoded<Variable> {
         plain(message.values.as_ref(), "Variable")?;
         let offsets = message.offsets.as_ref().and_then(|offsets| offsets.kind.as_ref());
         let bits = match offsets {
@@ -20,11 +24,16 @@ impl Variable {
                 plain(flat.data.as_ref(), "Flat")?;
                 flat.bits_per_value
             }
-            _ => return Err(Fault::Unsupported("Variable with compressed offsets".to_owned())),
+            Some(_) if matches!(physical, Physical::Variable(_)) => {
+                let offsets = message.offsets.as_deref().cloned();
+                let payload = sequence::has_payload(offsets.as_ref())?;
+                return Ok(Variable { offset: 8, sequence: offsets.map(|offsets| (offsets, payload)) });
+            }
+            _ => return corrupt("Variable without the width of its offsets"),
         };
         match (physical, bits) {
-            (Physical::Variable(_), 32) => Ok(Variable { offset: 4 }),
-            (Physical::Variable(_), 64) => Ok(Variable { offset: 8 }),
+            (Physical::Variable(_), 32) => Ok(Variable { offset: 4, sequence: None }),
+            (Physical::Variable(_), 64) => Ok(Variable { offset: 8, sequence: None }),
             _ => corrupt(format!("Variable with {bits}-bit offsets in a column of other values")),
         }
     }
@@ -36,6 +45,20 @@ impl Variable {
         let table = n.checked_add(1).and_then(|n| n.checked_mul(self.offset)).unwrap_or(usize::MAX);
         let table = part(buffer, head, table, "the offsets of strings")?;
         Ok(Slots { table, width: self.offset, bytes: buffer.get(base..).unwrap_or_default() })
+    }
+}
+
+impl Variable {
+    /// The form without alignment that earlier writers used: one byte of width, count, start, offsets from 0, bytes.
+    fn old_block(&self, block: &[u8], n: usize, out: &mut Values) -> Decoded<()> {
+        let word = self.offset;
+        let bits = le(part(block, 0, 1, "a block of strings")?);
+        let count = le(part(block, 1, word, "a block of strings")?);
+        let start = usize::try_from(le(part(block, 1 + word, word, "a block of strings")?)).unwrap_or(usize::MAX);
+        if bits != 8 * word as u64 || count != n as u64 || start > block.len() {
+            return corrupt(format!("a block of {count} strings with {bits}-bit offsets, {n} were announced"));
+        }
+        self.split(block, 1 + 2 * word, n, start)?.copy_to(out.texts()?)
     }
 }
 
@@ -93,7 +116,7 @@ impl<'a> Slots<'a> {
     }
 
     /// Calls `each` with every value in order.
-    pub(crate) fn for_each(&self, mut each: impl FnMut(&'a [u8]) -> Decoded<()>) -> Decoded<()> {
+    fn for_each(&self, mut each: impl FnMut(&'a [u8]) -> Decoded<()>) -> Decoded<()> {
         let mut from = self.first();
         for offset in self.table.chunks_exact(self.width).skip(1) {
             let to = le(offset);
@@ -108,8 +131,37 @@ impl<'a> Slots<'a> {
     }
 }
 
+impl Variable {
+    /// The offsets of a 2.3 chunk as plain ones, and its bytes.
+    fn sequenced<'a>(&self, buffers: &[&'a [u8]], n: usize) -> Decoded<Option<(Vec<u8>, &'a [u8])>> {
+        let Some((offsets, payload)) = &self.sequence else { return Ok(None) };
+        let (offsets_at, bytes) = match buffers {
+            [bytes] if !payload => (&[][..], *bytes),
+            [offsets, bytes] if *payload => (*offsets, *bytes),
+            other => return corrupt(format!("{} value buffers of strings", other.len())),
+        };
+        let offsets = sequence::read(Some(offsets), n as u64 + 1, &Bytes::copy_from_slice(offsets_at))?;
+        Ok(Some((offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect(), bytes)))
+    }
+
+    /// Calls `each` with every value of a chunk.
+    pub(crate) fn each(&self, buffers: &[&[u8]], n: usize, each: impl FnMut(&[u8]) -> Decoded<()>) -> Decoded<()> {
+        match self.sequenced(buffers, n)? {
+            None => self.split(single(buffers)?, 0, n, 0)?.for_each(each),
+            Some((table, bytes)) => Slots { table: &table, width: self.offset, bytes }.for_each(each),
+        }
+    }
+}
+
 impl ChunkReader for Variable {
+    fn buffers(&self) -> usize {
+        if matches!(self.sequence, Some((_, true))) { 2 } else { 1 }
+    }
+
     fn read(&self, buffers: &[&[u8]], n: usize, out: &mut Values) -> Decoded<()> {
+        if let Some((table, bytes)) = self.sequenced(buffers, n)? {
+            return Slots { table: &table, width: self.offset, bytes }.copy_to(out.texts()?);
+        }
         // Offsets count from the start of the buffer, which is also where they begin.
         self.split(single(buffers)?, 0, n, 0)?.copy_to(out.texts()?)
     }
@@ -117,10 +169,16 @@ impl ChunkReader for Variable {
 
 impl BlockReader for Variable {
     fn read(&self, block: &[u8], n: usize, out: &mut Values) -> Decoded<()> {
+        if self.sequence.is_some() {
+            return unsupported("Variable with compressed offsets in block form");
+        }
         let word = self.offset;
+        if part(block, 1, 3, "a block of strings")? != [0; 3] {
+            return self.old_block(block, n, out);
+        }
         let bits = le(part(block, 0, word, "a block of strings")?);
         if bits != 8 * word as u64 {
-            return Err(Fault::Unsupported(format!("a block of strings with header {bits}")));
+            return corrupt(format!("a block of strings with header {bits}"));
         }
         let start = le(part(block, word, word, "a block of strings")?);
         let start = usize::try_from(start).unwrap_or(usize::MAX);

@@ -1,9 +1,11 @@
-//! Page layouts: the 2.0 grammar, and mini-block, full-zip and constant pages of 2.1 and 2.2.
+//! Page layouts: the 2.0 grammar, mini-block, full-zip and constant pages of 2.1 and 2.2, and what 2.3 makes of them.
 
-mod array20;
+pub(super) mod array20;
 mod constant;
 mod fullzip;
 mod miniblock;
+mod planar;
+mod sparse;
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -16,6 +18,7 @@ use super::fault::Fault;
 use super::messages::Page;
 use super::messages::encoding20::ArrayEncoding;
 use super::messages::encoding21::{LayoutKind, PageLayout};
+use super::messages::encoding23::PlanarLayout;
 use super::page::PageSource;
 use crate::error::Result;
 
@@ -38,7 +41,7 @@ pub(crate) async fn open(mut source: PageSource, page: &Page, wanted: &Range<u64
         "lance.encodings.ArrayEncoding" => {
             let message =
                 ArrayEncoding::decode(message).map_err(|e| source.corrupt(format!("its encoding does not decode: {e}")))?;
-            Ok(Rc::new(array20::ArrayPage::open(source, &message).await?))
+            array20::open(source, &message).await
         }
         "lance.encodings21.PageLayout" => {
             let message = PageLayout::decode(message).map_err(|e| source.corrupt(format!("its layout does not decode: {e}")))?;
@@ -50,7 +53,11 @@ pub(crate) async fn open(mut source: PageSource, page: &Page, wanted: &Range<u64
                 None => Err(source.raise(Fault::Unsupported("a page layout that this build does not know".to_owned()))),
             }
         }
-        "lance.encodings23.PlanarLayout" => Err(source.raise(Fault::Unsupported("a 2.3 page (PlanarLayout)".to_owned()))),
+        "lance.encodings23.PlanarLayout" => {
+            let message =
+                PlanarLayout::decode(message).map_err(|e| source.corrupt(format!("its layout does not decode: {e}")))?;
+            planar::open(source, message).await
+        }
         other => Err(source.raise(Fault::Unsupported(format!("page encoding {other:?}")))),
     }
 }

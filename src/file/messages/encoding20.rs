@@ -20,11 +20,11 @@ pub enum ArrayKind {
     #[prost(message, boxed, tag = "2")]
     Nullable(Box<Nullable>),
     /// Fixed-size lists.
-    #[prost(message, tag = "3")]
-    FixedSizeList(Empty),
+    #[prost(message, boxed, tag = "3")]
+    FixedSizeList(Box<FixedSizeList>),
     /// Offsets column of a list.
-    #[prost(message, tag = "4")]
-    List(Empty),
+    #[prost(message, boxed, tag = "4")]
+    List(Box<List>),
     /// Header column of a struct.
     #[prost(message, tag = "5")]
     Struct(Empty),
@@ -35,20 +35,20 @@ pub enum ArrayKind {
     #[prost(message, boxed, tag = "7")]
     Dictionary(Box<Dictionary>),
     /// FSST strings (needs field metadata).
-    #[prost(message, tag = "8")]
-    Fsst(Empty),
+    #[prost(message, boxed, tag = "8")]
+    Fsst(Box<Fsst>),
     /// Struct rows packed in one buffer.
     #[prost(message, tag = "9")]
-    PackedStruct(Empty),
+    PackedStruct(PackedStruct),
     /// Old bit packing.
     #[prost(message, tag = "10")]
-    Bitpacked(Empty),
+    Bitpacked(Bitpacked),
     /// Old fixed-length strings.
-    #[prost(message, tag = "11")]
-    FixedSizeBinary(Empty),
+    #[prost(message, boxed, tag = "11")]
+    FixedSizeBinary(Box<FixedSizeBinary>),
     /// Old bit packing of non-negative values.
     #[prost(message, tag = "12")]
-    BitpackedForNonNeg(Empty),
+    BitpackedForNonNeg(BitpackedForNonNeg),
 }
 
 /// A reference to a buffer.
@@ -151,4 +151,96 @@ pub struct Dictionary {
     /// How many items.
     #[prost(uint32, tag = "3")]
     pub num_dictionary_items: u32,
+}
+
+/// Rows of `dimension` items each.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct FixedSizeList {
+    /// Items per row.
+    #[prost(uint32, tag = "1")]
+    pub dimension: u32,
+    /// `rows * dimension` items.
+    #[prost(message, optional, boxed, tag = "2")]
+    pub items: Option<Box<ArrayEncoding>>,
+    /// Never set.
+    #[prost(bool, tag = "3")]
+    pub has_validity: bool,
+}
+
+/// Offsets column of a list; the items are the next column.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct List {
+    /// u64 end offsets, counted from the page's first item.
+    #[prost(message, optional, boxed, tag = "1")]
+    pub offsets: Option<Box<ArrayEncoding>>,
+    /// Added to the offset of a null.
+    #[prost(uint64, tag = "2")]
+    pub null_offset_adjustment: u64,
+    /// Items of the page.
+    #[prost(uint64, tag = "3")]
+    pub num_items: u64,
+}
+
+/// Strings of symbols.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Fsst {
+    /// The codes.
+    #[prost(message, optional, boxed, tag = "1")]
+    pub binary: Option<Box<ArrayEncoding>>,
+    /// 2312 bytes, see §7.3.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub symbol_table: bytes::Bytes,
+}
+
+/// Struct rows, the members back to back.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct PackedStruct {
+    /// One per member; only their widths count.
+    #[prost(message, repeated, tag = "1")]
+    pub inner: Vec<ArrayEncoding>,
+    /// All rows.
+    #[prost(message, optional, tag = "2")]
+    pub buffer: Option<Buffer>,
+}
+
+/// One stream of values of `compressed_bits`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Bitpacked {
+    /// Width in the stream.
+    #[prost(uint64, tag = "1")]
+    pub compressed_bits: u64,
+    /// Width of the type.
+    #[prost(uint64, tag = "2")]
+    pub uncompressed_bits: u64,
+    /// The stream.
+    #[prost(message, optional, tag = "3")]
+    pub buffer: Option<Buffer>,
+    /// Values are sign-extended.
+    #[prost(bool, tag = "4")]
+    pub signed: bool,
+}
+
+/// Strings of one length.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct FixedSizeBinary {
+    /// All bytes.
+    #[prost(message, optional, boxed, tag = "1")]
+    pub bytes: Option<Box<ArrayEncoding>>,
+    /// Bytes per value.
+    #[prost(uint32, tag = "2")]
+    pub byte_width: u32,
+}
+
+/// Groups of 1024 packed values.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct BitpackedForNonNeg {
+    /// Width in the groups.
+    #[prost(uint64, tag = "1")]
+    pub compressed_bits: u64,
+    /// Width of the type.
+    #[prost(uint64, tag = "2")]
+    pub uncompressed_bits: u64,
+    /// The groups.
+    #[prost(message, optional, tag = "3")]
+    pub buffer: Option<Buffer>,
 }

@@ -143,7 +143,7 @@ pub enum Compressive {
     Variable(Box<Variable>),
     /// One value (2.3 sequences).
     #[prost(message, tag = "3")]
-    Constant(Empty),
+    Constant(Constant),
     /// Packed groups whose width is in the message.
     #[prost(message, boxed, tag = "4")]
     OutOfLineBitpacking(Box<OutOfLineBitpacking>),
@@ -154,32 +154,32 @@ pub enum Compressive {
     #[prost(message, boxed, tag = "6")]
     Fsst(Box<Fsst>),
     /// 2.3 sequences.
-    #[prost(message, tag = "7")]
-    Dictionary(Empty),
+    #[prost(message, boxed, tag = "7")]
+    Dictionary(Box<Dictionary>),
     /// Runs.
     #[prost(message, boxed, tag = "8")]
     Rle(Box<Rle>),
     /// Byte planes.
-    #[prost(message, tag = "9")]
-    ByteStreamSplit(Empty),
+    #[prost(message, boxed, tag = "9")]
+    ByteStreamSplit(Box<ByteStreamSplit>),
     /// LZ4 or ZSTD around another.
     #[prost(message, boxed, tag = "10")]
     General(Box<General>),
     /// Fixed-size lists.
-    #[prost(message, tag = "11")]
-    FixedSizeList(Empty),
+    #[prost(message, boxed, tag = "11")]
+    FixedSizeList(Box<FixedSizeList>),
     /// Packed struct rows.
-    #[prost(message, tag = "12")]
-    PackedStruct(Empty),
+    #[prost(message, boxed, tag = "12")]
+    PackedStruct(Box<PackedStruct>),
     /// Packed struct rows with variable fields.
     #[prost(message, tag = "13")]
-    VariablePackedStruct(Empty),
+    VariablePackedStruct(VariablePackedStruct),
     /// 2.3 sequences.
     #[prost(message, tag = "14")]
-    Range(Empty),
+    Range(Range),
     /// 2.3 sequences.
-    #[prost(message, tag = "15")]
-    Delta(Empty),
+    #[prost(message, boxed, tag = "15")]
+    Delta(Box<Delta>),
 }
 
 /// Plain values.
@@ -265,4 +265,117 @@ pub struct BufferCompression {
     /// 1 LZ4, 2 ZSTD.
     #[prost(int32, tag = "1")]
     pub scheme: i32,
+}
+
+/// The same value everywhere.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Constant {
+    /// Little-endian; absent = 0.
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub value: Option<Bytes>,
+}
+
+/// Indices into items (2.3 sequences).
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Dictionary {
+    /// Indices from 0.
+    #[prost(message, optional, boxed, tag = "1")]
+    pub indices: Option<Box<CompressiveEncoding>>,
+    /// Items.
+    #[prost(message, optional, boxed, tag = "2")]
+    pub items: Option<Box<CompressiveEncoding>>,
+    /// How many items.
+    #[prost(uint64, tag = "3")]
+    pub num_items: u64,
+}
+
+/// Byte planes.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ByteStreamSplit {
+    /// Flat of the value width.
+    #[prost(message, optional, boxed, tag = "1")]
+    pub values: Option<Box<CompressiveEncoding>>,
+}
+
+/// Values of so many items each.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct FixedSizeList {
+    /// Items per value.
+    #[prost(uint64, tag = "1")]
+    pub items_per_value: u64,
+    /// The items.
+    #[prost(message, optional, boxed, tag = "2")]
+    pub values: Option<Box<CompressiveEncoding>>,
+    /// Items can be null.
+    #[prost(bool, tag = "3")]
+    pub has_validity: bool,
+}
+
+/// Struct rows, the members back to back.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct PackedStruct {
+    /// Width of each member.
+    #[prost(uint64, repeated, tag = "1")]
+    pub bits_per_value: Vec<u64>,
+    /// Flat of a row.
+    #[prost(message, optional, boxed, tag = "2")]
+    pub values: Option<Box<CompressiveEncoding>>,
+}
+
+/// Struct rows with members of any length.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct VariablePackedStruct {
+    /// In the order of the members.
+    #[prost(message, repeated, tag = "1")]
+    pub fields: Vec<PackedField>,
+}
+
+/// A member of a [`VariablePackedStruct`].
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct PackedField {
+    /// Its values.
+    #[prost(message, optional, tag = "1")]
+    pub value: Option<CompressiveEncoding>,
+    /// Fixed width or length prefix.
+    #[prost(oneof = "PackedWidth", tags = "2, 3")]
+    pub width: Option<PackedWidth>,
+}
+
+/// Width of a packed member.
+#[derive(Clone, PartialEq, prost::Oneof)]
+pub enum PackedWidth {
+    /// Fixed, in bits.
+    #[prost(uint64, tag = "2")]
+    BitsPerValue(u64),
+    /// Width of the length prefix in bits.
+    #[prost(uint64, tag = "3")]
+    BitsPerLength(u64),
+}
+
+/// `start, start + step, …` (2.3 sequences).
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Range {
+    /// Width of a value.
+    #[prost(uint64, tag = "1")]
+    pub bits: u64,
+    /// First value.
+    #[prost(uint64, tag = "2")]
+    pub start: u64,
+    /// From one to the next.
+    #[prost(uint64, tag = "3")]
+    pub step: u64,
+}
+
+/// A first value and differences (2.3 sequences).
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Delta {
+    /// Width of a value.
+    #[prost(uint64, tag = "1")]
+    pub bits: u64,
+    /// First value.
+    #[prost(uint64, tag = "2")]
+    pub base: u64,
+    /// One less than values.
+    #[prost(message, optional, boxed, tag = "3")]
+    pub deltas: Option<Box<CompressiveEncoding>>,
 }

@@ -5,5 +5,6 @@
 pub mod container;
 pub mod encoding20;
 pub mod encoding21;
+pub mod encoding23;
 
 pub use container::{Any, ColumnMetadata, DirectEncoding, Encoding, EncodingKind, Field, FileDescriptor, Page, SchemaMessage};
