@@ -2,16 +2,26 @@
 //!
 //! Every maintained method is one implementation of [`IndexMethod`]; nothing above this layer knows a method by name.
 
+mod bitmap;
+mod bloomfilter;
 mod btree;
+mod bytes;
+mod columns;
+mod distinct;
+mod hash;
 pub mod json;
+mod keyed;
+mod ngram;
 pub(crate) mod order;
 mod params;
+mod postings;
 mod registry;
 mod segment;
 mod sort;
 #[cfg(test)]
 mod testing;
 mod zonemap;
+mod zones;
 
 use arrow::datatypes::DataType;
 use async_trait::async_trait;

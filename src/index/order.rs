@@ -2,6 +2,8 @@
 //!
 //! A number is compared through an unsigned key of its own width whose order is the index order.
 
+use std::cmp::Ordering;
+
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::{ArrowNativeType, DataType, i256};
@@ -70,6 +72,9 @@ pub trait Number: ArrowNativeType {
     /// The inverse of [`Number::to_key`].
     fn from_key(key: Self::Key) -> Self;
 
+    /// The number whose plain bytes these are; `None` for another count of bytes.
+    fn from_plain(bytes: &[u8]) -> Option<Self>;
+
     /// Is it a float that is not a number? They sort by sign and payload like everything else.
     fn is_nan(self) -> bool {
         false
@@ -93,6 +98,10 @@ macro_rules! unsigned_number {
             fn from_key(key: $t) -> $t {
                 key
             }
+
+            fn from_plain(bytes: &[u8]) -> Option<$t> {
+                bytes.try_into().ok().map(<$t>::from_le_bytes)
+            }
         }
     )* };
 }
@@ -108,6 +117,10 @@ macro_rules! signed_number {
 
             fn from_key(key: $key) -> $t {
                 (key ^ <$t>::MIN.cast_unsigned()).cast_signed()
+            }
+
+            fn from_plain(bytes: &[u8]) -> Option<$t> {
+                bytes.try_into().ok().map(<$t>::from_le_bytes)
             }
         }
     )* };
@@ -128,6 +141,10 @@ macro_rules! float_number {
             fn from_key(key: $key) -> $t {
                 const SIGN: $key = !(<$key>::MAX >> 1);
                 <$t>::from_bits(if key & SIGN == 0 { !key } else { key & !SIGN })
+            }
+
+            fn from_plain(bytes: &[u8]) -> Option<$t> {
+                bytes.try_into().ok().map(<$t>::from_le_bytes)
             }
 
             fn is_nan(self) -> bool {
@@ -157,6 +174,10 @@ impl Number for i256 {
 
     fn from_key(key: U256) -> i256 {
         i256::from_parts(key.1, (key.0 ^ TOP).cast_signed())
+    }
+
+    fn from_plain(bytes: &[u8]) -> Option<i256> {
+        bytes.try_into().ok().map(i256::from_le_bytes)
     }
 }
 
@@ -191,6 +212,25 @@ macro_rules! with_number {
     }};
 }
 pub(crate) use with_number;
+
+/// How two values given as plain bytes (see [`bytes`](super::bytes)) compare.
+pub type Comparison = fn(&[u8], &[u8]) -> Ordering;
+
+/// The index order of a type's values; `None` for types without one.
+pub fn comparison(data_type: &DataType) -> Option<Comparison> {
+    fn by_number<N: Number>(left: &[u8], right: &[u8]) -> Ordering {
+        N::from_plain(left).map(N::to_key).cmp(&N::from_plain(right).map(N::to_key))
+    }
+    match data_type {
+        DataType::Boolean
+        | DataType::Utf8
+        | DataType::LargeUtf8
+        | DataType::Binary
+        | DataType::LargeBinary
+        | DataType::FixedSizeBinary(_) => Some(|left, right| left.cmp(right)),
+        other => with_number!(other, N => Some(by_number::<N>), else None),
+    }
+}
 
 /// The numbers of a fixed-width array, null slots included, without copying. The caller has matched `N` to the type.
 pub fn numbers<N: Number>(array: &dyn arrow::array::Array) -> Option<ScalarBuffer<N>> {
@@ -251,7 +291,11 @@ pub fn descent(array: &ArrayRef) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn keys_ascend<N: Number + std::fmt::Debug>(values: &[N]) {
+    fn keys_ascend<N: Number + std::fmt::Debug + arrow::datatypes::ToByteSlice>(values: &[N]) {
+        for value in values {
+            assert_eq!(N::from_plain(value.to_byte_slice()).unwrap().to_key(), value.to_key());
+            assert!(N::from_plain(&[1; 3]).is_none());
+        }
         for pair in values.windows(2) {
             assert!(pair[0].to_key() < pair[1].to_key(), "{:?} before {:?}", pair[0], pair[1]);
         }
@@ -278,6 +322,31 @@ mod tests {
         assert_eq!((extreme(&texts, false), extreme(&texts, true)), (Some(2), Some(0)));
         assert_eq!(extreme(&texts.slice(1, 1), false), None);
         assert_eq!((descent(&floats), descent(&floats.slice(2, 2)), descent(&texts)), (Some(2), None, Some(1)));
+    }
+
+    #[test]
+    fn bytes_compare_as_their_values_do() {
+        use std::sync::Arc;
+
+        use crate::index::bytes::ValueBytes;
+        let arrays: Vec<ArrayRef> = vec![
+            Arc::new(arrow::array::Int32Array::from(vec![i32::MIN, -1, 0, 255, 256, i32::MAX])),
+            Arc::new(arrow::array::UInt16Array::from(vec![0, 1, 255, 256, u16::MAX])),
+            Arc::new(arrow::array::Float64Array::from(vec![f64::NEG_INFINITY, -1.0, -0.0, 0.0, 5e-324, f64::NAN])),
+            Arc::new(arrow::array::Decimal128Array::from(vec![i128::MIN, -1, 0, i128::MAX])),
+            Arc::new(arrow::array::BooleanArray::from(vec![false, true])),
+            Arc::new(arrow::array::StringArray::from(vec!["", "a", "aa", "b", "é"])),
+            Arc::new(arrow::array::TimestampNanosecondArray::from(vec![-5, 3, 256])),
+        ];
+        for array in arrays {
+            let (bytes, compare) = (ValueBytes::new(&array).unwrap(), comparison(array.data_type()).unwrap());
+            for left in 0..array.len() {
+                for right in 0..array.len() {
+                    assert_eq!(compare(bytes.get(left), bytes.get(right)), left.cmp(&right), "{}", array.data_type());
+                }
+            }
+        }
+        assert!(comparison(&DataType::new_list(DataType::Int8, true)).is_none());
     }
 
     #[test]

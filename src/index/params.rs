@@ -41,6 +41,22 @@ pub fn positive(params: &Params, key: &str, default: u64, limit: u64) -> Result<
     })
 }
 
+/// A number above 0 and below 1, or `default` when the key is absent; text counts as above.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` naming the key and the limits.
+pub fn fraction(params: &Params, key: &str, default: f64) -> Result<f64> {
+    let number = match params.get(key) {
+        None | Some(Value::Null) => return Ok(default),
+        Some(Value::String(text)) => text.trim().parse().ok(),
+        Some(other) => other.as_f64(),
+    };
+    number.filter(|number| *number > 0.0 && *number < 1.0).ok_or_else(|| {
+        let value = params.get(key).unwrap_or(&Value::Null);
+        Error::invalid(format!("parameter {key} must be a number above 0 and below 1, not {value}")).with("key", key)
+    })
+}
+
 /// True or false, or nothing when the key is absent.
 ///
 /// # Errors
@@ -80,6 +96,11 @@ mod tests {
         }
         assert_eq!(positive(&params(json!({"n": "10"})), "n", 5, 10).unwrap(), 10);
         assert_eq!(positive(&Params::new(), "n", 5, 10).unwrap(), 5);
+        for bad in [json!({"p": 0}), json!({"p": 1}), json!({"p": -0.5}), json!({"p": "NaN"}), json!({"p": []})] {
+            assert!(fraction(&params(bad.clone()), "p", 0.5).is_err(), "{bad}");
+        }
+        assert_eq!(fraction(&params(json!({"p": "1e-6"})), "p", 0.5).unwrap(), 1e-6);
+        assert_eq!(fraction(&Params::new(), "p", 0.5).unwrap(), 0.5);
         assert!(flag(&params(json!({"f": 1})), "f").is_err());
         assert_eq!(flag(&params(json!({"f": "false"})), "f").unwrap(), Some(false));
     }

@@ -3,11 +3,14 @@
 use crate::error::{Error, ErrorCode, Result};
 use crate::format::index_metadata::IndexDetails;
 use crate::index::IndexMethod;
+use crate::index::bitmap::Bitmap;
+use crate::index::bloomfilter::BloomFilter;
 use crate::index::btree::Btree;
+use crate::index::ngram::Ngram;
 use crate::index::zonemap::ZoneMap;
 
 /// The methods this build maintains.
-static METHODS: [&'static dyn IndexMethod; 2] = [&Btree, &ZoneMap];
+static METHODS: [&'static dyn IndexMethod; 5] = [&Btree, &ZoneMap, &Bitmap, &BloomFilter, &Ngram];
 
 /// One index type Lance 14 knows: the key of its details message, the name in options, pylance's display name.
 struct Kind {
@@ -174,6 +177,8 @@ mod tests {
             assert_eq!(method_by_url(url).unwrap().name(), "BTREE");
         }
         assert_eq!(method_by_url("/lance.table.ZoneMapIndexDetails").unwrap().name(), "ZONEMAP");
+        assert_eq!(method_by_url("/lance.index.pb.BloomFilterIndexDetails").unwrap().name(), "BLOOMFILTER");
+        assert_eq!(method_by_name("bloom_filter").unwrap().name(), "BLOOMFILTER");
         assert_eq!(method_by_name("btree").unwrap().name(), "BTREE");
         assert_eq!(method_by_name("zone_map").unwrap().name(), "ZONEMAP");
     }
@@ -181,10 +186,7 @@ mod tests {
     #[test]
     fn other_methods_are_refused_by_name() {
         for (url, name) in [
-            ("/lance.table.BitmapIndexDetails", "BITMAP"),
-            ("/lance.index.pb.BloomFilterIndexDetails", "BLOOMFILTER"),
             ("/lance.table.LabelListIndexDetails", "LABEL_LIST"),
-            ("/lance.table.NGramIndexDetails", "NGRAM"),
             ("/lance.table.InvertedIndexDetails", "INVERTED"),
             ("/lance.index.pb.FMIndexDetails", "FM"),
             ("/lance.index.pb.MinHashLshIndexDetails", "MINHASH"),

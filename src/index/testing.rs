@@ -137,7 +137,7 @@ pub fn column(segment: &SegmentFiles, file: &str, name: &str, data_type: &DataTy
     block_on(async {
         let file = segment.open(file).await.unwrap();
         let at = file.column_index(name).unwrap();
-        crate::index::btree::whole(&file, at, data_type, nullable).await.unwrap()
+        crate::index::columns::whole(&file, at, data_type, nullable).await.unwrap()
     })
 }
 

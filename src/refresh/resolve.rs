@@ -251,7 +251,7 @@ mod tests {
         let vector = refusal(entry("v", "/lance.index.pb.VectorIndexDetails", &[0]));
         assert_eq!(vector.code(), ErrorCode::UnsupportedMethod);
         assert!(vector.message().contains("optimize_indices"), "{}", vector.message());
-        assert!(refusal(entry("b", "/lance.table.BitmapIndexDetails", &[0])).message().contains("BITMAP"));
+        assert!(refusal(entry("b", "/lance.index.pb.FMIndexDetails", &[0])).message().contains("FM"));
         assert!(refusal(entry("m", BTREE, &[0, 1])).message().contains("2 columns"));
         let system = refusal(entry("__lance_frag_reuse", "/lance.table.FragmentReuseIndexDetails", &[]));
         assert_eq!(system.code(), ErrorCode::UnsupportedMethod);

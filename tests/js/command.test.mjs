@@ -69,10 +69,10 @@ test("exit 1: failed, nothing committed", async () => {
   assert.equal(missing.document.error.changed, "nothing");
   assert.equal((await json(["plan", table("fragments_200"), "nope"])).document.error.code, "INDEX_NOT_FOUND");
   assert.equal((await json(["transaction", table("fragments_200"), "x"])).document.error.code, "INVALID_ARGUMENT");
-  const text = await command(["plan", table("fragments_200"), "v_idx"]);
+  const text = await command(["plan", table("other_index_kinds"), "t_fm"]);
   assert.equal(text.status, 1);
   assert.equal(text.stdout, "");
-  assert.match(text.stderr, /BITMAP.*\[UNSUPPORTED_METHOD\]\n$/);
+  assert.match(text.stderr, /FM.*\[UNSUPPORTED_METHOD\]\n$/);
   assert.doesNotMatch(text.stderr, /\n\s+at /, "no bare stack");
 });
 

@@ -1,8 +1,8 @@
-"""Builds BTREE and ZONEMAP indexes with pylance for the Rust test `index_fixtures`.
+"""Builds indexes of every maintained scalar method with pylance for the Rust test `index_fixtures`.
 
     make_segments.py DIR
 
-One table per file version, with and without stable row ids: a column of every type that both methods take, nulls in runs
+One table per file version, with and without stable row ids: a column of every type that BTREE takes, nulls in runs
 and alone, floats of every kind (zeros of both signs, infinities, NaNs of several payloads and signs), deleted rows, pages
 and zones of several sizes.
 """
@@ -32,6 +32,8 @@ NANS = {
     32: [0x7FC00000, 0xFFC00000, 0x7FC00123, 0x7F800001],
     64: [0x7FF8000000000000, 0xFFF8000000000000, 0x7FF8000000000123, 0x7FF0000000000001],
 }
+# Columns of types that bloom filters do not take.
+UNHASHED = {"f16", "duration", "bool", "fsb3", "fsb12", "dec128", "dec256", "dec_few"}
 LIMITS = {pa.time32("ms"): 86_400_000, pa.time64("ns"): 86_400_000_000_000}
 
 
@@ -98,6 +100,11 @@ def main(folder):
                 dataset.create_scalar_index(column, btree, name=f"{column}_btree")
                 zonemap = IndexConfig("zonemap", {"rows_per_zone": zones})
                 dataset.create_scalar_index(column, zonemap, name=f"{column}_zonemap")
+                dataset.create_scalar_index(column, "BITMAP", name=f"{column}_bitmap")
+                if column not in UNHASHED:
+                    items, probability = [(8192, 0.00057), (10, 0.01), (64, 0.25), (1, 1e-6)][at % 4]
+                    bloom = IndexConfig("bloomfilter", {"number_of_items": items, "probability": probability})
+                    dataset.create_scalar_index(column, bloom, name=f"{column}_bloomfilter")
     print("done")
 
 

@@ -27,6 +27,10 @@ INDEXES = {
     "d_btree": ("d", IndexConfig("btree", {"zone_size": 33})),
     "z_zonemap": ("z", IndexConfig("zonemap", {"rows_per_zone": 40})),
     "t_zonemap": ("t", IndexConfig("zonemap", {"rows_per_zone": 1000})),
+    "m_bitmap": ("m", "BITMAP"),
+    "n_bitmap": ("n", "BITMAP"),
+    "f_bloomfilter": ("f", IndexConfig("bloomfilter", {"number_of_items": 40, "probability": 0.01})),
+    "g_bloomfilter": ("g", IndexConfig("bloomfilter", {"number_of_items": 1000, "probability": 0.1})),
 }
 FILTERS = {
     "k_btree": ["k = 17", "k < 40", "k IS NULL", "k IS NOT NULL", "k IN (3, 90, 100100)", "NOT (k = 17)", "k >= 100000"],
@@ -34,6 +38,10 @@ FILTERS = {
     "d_btree": ["d < 0", "d = 3.5", "d IS NULL", "d BETWEEN -2 AND 2", "d > 1e300"],
     "z_zonemap": ["z IS NULL", "z < 1.0", "z IS NOT NULL", "z = 2.5", "z >= 900"],
     "t_zonemap": ["t IS NULL", "t = 'v7'", "t IS NOT NULL", "t LIKE 'new%'"],
+    "m_bitmap": ["m = 17", "m < 40", "m IS NULL", "m IS NOT NULL", "m IN (3, 90, 100100)", "NOT (m = 17)", "m >= 100000"],
+    "n_bitmap": ["n = 'v7'", "n < 'v2'", "n IS NULL", "n != 'v9'", "n = 'new3'"],
+    "f_bloomfilter": ["f = 17", "f IN (3, 90, 100100)", "f IS NULL", "f = 5000"],
+    "g_bloomfilter": ["g = 'v7'", "g = 'new3'", "g IS NULL", "g IN ('v1', 'nothing')"],
 }
 
 
@@ -52,6 +60,10 @@ def values(n, rng, new):
         "d": pa.array(floats, pa.float64(), mask=null),
         "z": pa.array(zones, pa.float64(), mask=null),
         "t": pa.array(texts, pa.large_string(), mask=null),
+        "m": pa.array(numbers, pa.int32(), mask=null),
+        "n": pa.array(texts, pa.string(), mask=null),
+        "f": pa.array(numbers, pa.int64(), mask=null),
+        "g": pa.array(texts, pa.string(), mask=null),
     }
 
 

@@ -4,8 +4,6 @@ mod build;
 mod read;
 mod write;
 
-pub(in crate::index) use read::whole;
-
 use arrow::datatypes::DataType;
 use async_trait::async_trait;
 use bytes::Bytes;

@@ -6,11 +6,12 @@ use roaring::RoaringTreemap;
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
+use crate::file::LanceFile;
 use crate::file::gather::{concat, filter};
-use crate::file::{ColumnScan, LanceFile};
 use crate::format::schema::scalar_type;
 use crate::index::btree::write::PageWriter;
 use crate::index::btree::{BATCH_SIZE, DEFAULT_BATCH_SIZE, PAGE_DATA, PAGE_LOOKUP, RANGE_PARTITIONED, ZONE_SIZE};
+use crate::index::columns::{Pieces, pair, whole};
 use crate::index::json::scalar;
 use crate::index::order::descent;
 use crate::index::sort::PAGE_ROWS;
@@ -92,30 +93,6 @@ fn ids_of(segment: &SegmentFiles, name: &str, array: &ArrayRef) -> Result<UInt64
     }
 }
 
-/// A column scan whose arrays can be taken in pieces.
-struct Pieces {
-    scan: ColumnScan,
-    rest: Option<ArrayRef>,
-}
-
-impl Pieces {
-    async fn available(&mut self) -> Result<usize> {
-        while self.rest.as_ref().is_none_or(|rest| rest.is_empty()) {
-            self.rest = self.scan.next().await?;
-            if self.rest.is_none() {
-                return Ok(0);
-            }
-        }
-        Ok(self.rest.as_ref().map_or(0, |rest| rest.len()))
-    }
-
-    fn take(&mut self, rows: usize) -> Option<ArrayRef> {
-        let rest = self.rest.take()?;
-        self.rest = (rows < rest.len()).then(|| rest.slice(rows, rest.len() - rows));
-        Some(rest.slice(0, rows.min(rest.len())))
-    }
-}
-
 pub(super) async fn copy_without(
     segment: &SegmentFiles,
     data_type: &DataType,
@@ -135,13 +112,11 @@ pub(super) async fn copy_without(
             format!("`values` is {logical_type}, the indexed column is {data_type}"),
         ));
     }
-    let mut values = Pieces { scan: file.scan(values_at, data_type, true, 0..file.rows()), rest: None };
-    let mut ids = Pieces { scan: file.scan(ids_at, &DataType::UInt64, false, 0..file.rows()), rest: None };
+    let mut values = Pieces::new(file.scan(values_at, data_type, true, 0..file.rows()));
+    let mut ids = Pieces::new(file.scan(ids_at, &DataType::UInt64, false, 0..file.rows()));
     let mut writer = PageWriter::new(data_type, &logical_type, size, segment.index_version());
     let mut waiting: (Vec<ArrayRef>, Vec<ArrayRef>, usize) = Default::default();
-    loop {
-        let rows = values.available().await?.min(ids.available().await?);
-        let (Some(value_part), Some(id_part)) = (values.take(rows), ids.take(rows)) else { break };
+    while let Some((value_part, id_part)) = pair(&mut values, &mut ids).await? {
         let part = ids_of(segment, PAGE_DATA, &id_part)?;
         let keep: Vec<bool> = part.values().iter().map(|id| !drop(*id)).collect();
         waiting.0.push(filter(&value_part, &keep)?);
@@ -167,16 +142,6 @@ fn flush(segment: &SegmentFiles, writer: &mut PageWriter, waiting: (Vec<ArrayRef
     let Some(data_type) = values.first().map(|part| part.data_type().clone()) else { return Ok(()) };
     let ids = ids_of(segment, PAGE_DATA, &concat(&ids, &DataType::UInt64)?)?;
     writer.push(&concat(&values, &data_type)?, ids)
-}
-
-/// Reads a whole column of a small file.
-pub(in crate::index) async fn whole(file: &LanceFile, column: usize, data_type: &DataType, nullable: bool) -> Result<ArrayRef> {
-    let mut parts = Vec::new();
-    let mut scan = file.scan(column, data_type, nullable, 0..file.rows());
-    while let Some(part) = scan.next().await? {
-        parts.push(part);
-    }
-    concat(&parts, data_type)
 }
 
 pub(super) async fn inspect(segment: &SegmentFiles) -> Result<Value> {

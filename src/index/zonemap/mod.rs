@@ -23,8 +23,6 @@ const ROWS_PER_ZONE: &str = "rows_per_zone";
 const USE_SEEDS: &str = "use_seeds";
 const DEFAULT_ROWS_PER_ZONE: u64 = 8192;
 const FILE: &str = "zonemap.lance";
-/// Metadata key: number of the global buffer with the null rows.
-const NULL_BITMAP: &str = "null_bitmap";
 const TYPE_URL: &str = "/lance.table.ZoneMapIndexDetails";
 
 /// The ZONEMAP method.

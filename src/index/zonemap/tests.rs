@@ -11,6 +11,7 @@ use serde_json::json;
 use super::*;
 use crate::format::schema::scalar_type;
 use crate::index::testing::{Random, Rows, build, column, metadata, store};
+use crate::index::zones::{NULL_BITMAP, Places};
 
 fn params(rows: u64) -> Params {
     Params::from_iter([(ROWS_PER_ZONE.to_owned(), rows.into())])
@@ -261,9 +262,7 @@ fn inspection_names_zones_that_cannot_be() {
         let zones = build::Zones {
             null_counts: null_counts.to_vec(),
             nan_counts: vec![0, 0],
-            fragments: fragments.to_vec(),
-            starts: starts.to_vec(),
-            lengths: lengths.to_vec(),
+            places: Places { fragments: fragments.to_vec(), starts: starts.to_vec(), lengths: lengths.to_vec() },
         };
         let bounds = || -> ArrayRef { Arc::new(Int64Array::from(vec![1, 2])) };
         let nulls = nulls.iter().copied().collect();

@@ -1,0 +1,105 @@
+//! BITMAP: one row per distinct value with the bitmap of its row ids (index-formats §6).
+
+mod build;
+mod read;
+
+use arrow::datatypes::DataType;
+use async_trait::async_trait;
+use bytes::Bytes;
+use roaring::RoaringTreemap;
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::file::EncodedFile;
+use crate::format::index_metadata::IndexDetails;
+use crate::format::row::RowDomain;
+use crate::index::btree::Btree;
+use crate::index::keyed::{KeyWriter, counted};
+use crate::index::params::merge_known;
+use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles};
+
+const FILE: &str = "bitmap_page_lookup.lance";
+const TYPE_URL: &str = "/lance.table.BitmapIndexDetails";
+
+/// The BITMAP method.
+pub struct Bitmap;
+
+#[async_trait(?Send)]
+impl IndexMethod for Bitmap {
+    fn name(&self) -> &'static str {
+        "BITMAP"
+    }
+
+    fn display_name(&self) -> &'static str {
+        "Bitmap"
+    }
+
+    fn type_url(&self) -> &'static str {
+        TYPE_URL
+    }
+
+    fn index_version(&self, _stable_row_ids: bool) -> i32 {
+        0
+    }
+
+    fn max_index_version(&self) -> i32 {
+        0
+    }
+
+    fn row_domain(&self, _index_version: i32, stable_row_ids: bool) -> RowDomain {
+        if stable_row_ids { RowDomain::StableId } else { RowDomain::Address }
+    }
+
+    fn accepts(&self, data_type: &DataType) -> bool {
+        Btree.accepts(data_type)
+    }
+
+    fn default_params(&self) -> Params {
+        Params::new()
+    }
+
+    fn merge_params(&self, base: Params, given: &Params) -> Result<Params> {
+        merge_known(self.name(), &[], base, given)
+    }
+
+    async fn recover_params(&self, _segment: &SegmentFiles) -> Result<Params> {
+        Ok(Params::new())
+    }
+
+    fn details(&self, _params: &Params, _data_type: &DataType) -> IndexDetails {
+        IndexDetails { type_url: TYPE_URL.to_owned(), value: Bytes::new() }
+    }
+
+    fn builder(&self, spec: BuildSpec) -> Result<Box<dyn SegmentBuilder>> {
+        if spec.index_version != 0 {
+            return Err(Error::invalid(format!("BITMAP has only format version 0, not {}", spec.index_version)));
+        }
+        Ok(Box::new(build::Builder::new(spec)?))
+    }
+
+    async fn stored_rows(&self, segment: &SegmentFiles) -> Result<RoaringTreemap> {
+        read::stored_rows(segment).await
+    }
+
+    async fn copy_without(
+        &self,
+        segment: &SegmentFiles,
+        data_type: &DataType,
+        drop: &dyn Fn(u64) -> bool,
+    ) -> Result<Option<BuiltIndex>> {
+        read::copy_without(segment, data_type, drop).await
+    }
+
+    async fn inspect(&self, segment: &SegmentFiles) -> Result<Value> {
+        read::inspect(segment).await
+    }
+}
+
+/// The file with its count of keys.
+fn file(writer: KeyWriter) -> Result<(String, EncodedFile)> {
+    Ok((FILE.to_owned(), counted(writer)?.finish()?))
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

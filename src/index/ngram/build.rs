@@ -1,0 +1,87 @@
+//! Building: every row into the lists of its trigrams.
+
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::datatypes::DataType;
+
+use crate::error::{Error, ErrorCode, Result};
+use crate::index::keyed::KeyWriter;
+use crate::index::ngram::trigram::{Folder, LAST, NULL};
+use crate::index::ngram::{NAMES, Ngram, file};
+use crate::index::postings::{Layout, Postings};
+use crate::index::sort::row_id;
+use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder};
+use crate::table::scan::ColumnBatch;
+
+pub(super) struct Builder {
+    spec: BuildSpec,
+    folder: Folder,
+    postings: Postings,
+    rows: u64,
+}
+
+impl Builder {
+    pub(super) fn new(spec: BuildSpec) -> Result<Builder> {
+        if !Ngram.accepts(&spec.data_type) {
+            let text = format!("NGRAM does not index columns of type {}", spec.data_type);
+            return Err(Error::new(ErrorCode::UnsupportedType, text));
+        }
+        Ok(Builder { spec, folder: Folder::new(), postings: Postings::default(), rows: 0 })
+    }
+}
+
+/// The text of a slot, whatever the offset width.
+fn text(values: &ArrayRef, slot: usize) -> Option<&str> {
+    match values.data_type() {
+        DataType::Utf8 => values.as_string_opt::<i32>().map(|texts| texts.value(slot)),
+        _ => values.as_string_opt::<i64>().map(|texts| texts.value(slot)),
+    }
+}
+
+impl SegmentBuilder for Builder {
+    fn push(&mut self, batch: ColumnBatch) -> Result<()> {
+        let ColumnBatch { values, rows, .. } = batch;
+        if values.data_type() != &self.spec.data_type {
+            let (wanted, given) = (&self.spec.data_type, values.data_type());
+            return Err(Error::invalid(format!("an n-gram index over {wanted} was given values of type {given}")));
+        }
+        for slot in 0..values.len() {
+            let id = row_id(&rows, slot).ok_or_else(|| Error::internal("a batch has fewer row ids than values"))?;
+            if values.is_null(slot) {
+                self.postings.push(NULL, id)?;
+                continue;
+            }
+            let text = text(&values, slot).ok_or_else(|| Error::internal("an array of texts has no readable values"))?;
+            let mut outcome = Ok(());
+            self.folder.codes(text, |code| {
+                if outcome.is_ok() {
+                    outcome = self.postings.push(code, id);
+                }
+            });
+            outcome?;
+        }
+        self.rows += values.len() as u64;
+        Ok(())
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        // In the file a token takes its code and a position; the offsets of a page beside them.
+        self.postings.memory_bytes() + 16 * self.postings.len() as u64
+    }
+
+    fn finish(self: Box<Self>) -> Result<BuiltIndex> {
+        let Builder { spec, mut postings, rows, .. } = *self;
+        let nulls = postings.count(NULL);
+        let mut writer = KeyWriter::new(NAMES, &DataType::UInt32, "uint32");
+        for code in (NULL..=LAST).filter(|code| postings.count(*code) > 0).collect::<Vec<u32>>() {
+            writer.push(Some(&code.to_le_bytes()), &mut |out| postings.encode(code, Layout::Roaring64, out))?;
+        }
+        let stats = Params::from_iter([("tokens".to_owned(), writer.count().into()), ("nulls".to_owned(), nulls.into())]);
+        Ok(BuiltIndex {
+            files: vec![file(writer)?],
+            details: Ngram.details(&spec.params, &spec.data_type),
+            index_version: spec.index_version,
+            rows,
+            stats,
+        })
+    }
+}

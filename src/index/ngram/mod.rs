@@ -1,0 +1,107 @@
+//! NGRAM: for every run of three letters or digits the rows whose text has it (index-formats §10).
+
+mod build;
+mod read;
+mod trigram;
+
+use arrow::datatypes::DataType;
+use async_trait::async_trait;
+use bytes::Bytes;
+use roaring::RoaringTreemap;
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::file::EncodedFile;
+use crate::format::index_metadata::IndexDetails;
+use crate::format::row::RowDomain;
+use crate::index::keyed::{KeyWriter, Names};
+use crate::index::params::merge_known;
+use crate::index::postings::Layout;
+use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles};
+
+const FILE: &str = "ngram_postings.lance";
+const NAMES: Names = Names { key: "tokens", bitmap: "posting_list", nullable: false, layout: Layout::Roaring64 };
+const TYPE_URL: &str = "/lance.table.NGramIndexDetails";
+
+/// The NGRAM method.
+pub struct Ngram;
+
+#[async_trait(?Send)]
+impl IndexMethod for Ngram {
+    fn name(&self) -> &'static str {
+        "NGRAM"
+    }
+
+    fn display_name(&self) -> &'static str {
+        "NGram"
+    }
+
+    fn type_url(&self) -> &'static str {
+        TYPE_URL
+    }
+
+    fn index_version(&self, _stable_row_ids: bool) -> i32 {
+        0
+    }
+
+    fn max_index_version(&self) -> i32 {
+        0
+    }
+
+    fn row_domain(&self, _index_version: i32, stable_row_ids: bool) -> RowDomain {
+        if stable_row_ids { RowDomain::StableId } else { RowDomain::Address }
+    }
+
+    fn accepts(&self, data_type: &DataType) -> bool {
+        matches!(data_type, DataType::Utf8 | DataType::LargeUtf8)
+    }
+
+    fn default_params(&self) -> Params {
+        Params::new()
+    }
+
+    fn merge_params(&self, base: Params, given: &Params) -> Result<Params> {
+        merge_known(self.name(), &[], base, given)
+    }
+
+    async fn recover_params(&self, _segment: &SegmentFiles) -> Result<Params> {
+        Ok(Params::new())
+    }
+
+    fn details(&self, _params: &Params, _data_type: &DataType) -> IndexDetails {
+        IndexDetails { type_url: TYPE_URL.to_owned(), value: Bytes::new() }
+    }
+
+    fn builder(&self, spec: BuildSpec) -> Result<Box<dyn SegmentBuilder>> {
+        if spec.index_version != 0 {
+            return Err(Error::invalid(format!("NGRAM has only format version 0, not {}", spec.index_version)));
+        }
+        Ok(Box::new(build::Builder::new(spec)?))
+    }
+
+    async fn stored_rows(&self, _segment: &SegmentFiles) -> Result<RoaringTreemap> {
+        // Every row a reader finds here is looked at again, so nothing is answered from the file alone.
+        Ok(RoaringTreemap::new())
+    }
+
+    async fn copy_without(
+        &self,
+        segment: &SegmentFiles,
+        _data_type: &DataType,
+        drop: &dyn Fn(u64) -> bool,
+    ) -> Result<Option<BuiltIndex>> {
+        read::copy_without(segment, drop).await.map(Some)
+    }
+
+    async fn inspect(&self, segment: &SegmentFiles) -> Result<Value> {
+        read::inspect(segment).await
+    }
+}
+
+fn file(writer: KeyWriter) -> Result<(String, EncodedFile)> {
+    Ok((FILE.to_owned(), writer.finish()?.finish()?))
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;
