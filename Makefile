@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help start build check test test-all bench fmt setup wasm package samples test-package test-oracle test-bad
+.PHONY: help start build check test test-all bench fuzz fmt setup wasm package samples test-package test-oracle test-bad
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,9 +46,13 @@ test-all: check test-package ## Everything, with the full matrices (long)
 	WHETSTONE_FULL=1 cargo test --locked --test column_matrix -- --nocapture
 	WHETSTONE_FULL=1 scripts/pytest.sh tests/oracle tests/bad
 
-bench: package ## Refresh speed and memory against Lance on this machine
+bench: package ## Refresh and decoding speed against Lance on this machine
 	@scripts/setup.sh python
 	@scripts/python.sh tests/bench/refresh.py
+	@scripts/python.sh tests/bench/decode.py
+
+fuzz: ## Feed every parser of foreign bytes (FUZZ_RUNS=200000 inputs each)
+	@scripts/fuzz.sh $(or $(FUZZ_RUNS),200000)
 
 fmt: ## Format the Rust sources
 	cargo fmt

@@ -4,12 +4,18 @@
 mod common;
 mod support;
 
+use std::sync::Arc;
+
 use arrow::array::{ArrayRef, AsArray, RecordBatch};
 use arrow::compute::{concat_batches, take};
 use arrow::datatypes::UInt64Type;
 use common::{Fixture, Rng};
 use futures::executor::block_on;
 use whetstone::ErrorCode;
+use whetstone::format::fragment::RowIdSource;
+use whetstone::format::manifest::ManifestFile;
+use whetstone::format::row::RowDomain;
+use whetstone::table::scan::{FragmentScan, ScanContext};
 use whetstone::table::values::{ColumnRequest, ColumnValues};
 use whetstone::table::{At, Table};
 
@@ -86,4 +92,69 @@ fn what_is_not_there_is_refused() {
     assert_eq!(refused(ColumnRequest { fragment: Some(99), ..Default::default() }), ErrorCode::InvalidArgument);
     assert_eq!(read(&table, "nope", ColumnRequest::default()).unwrap_err().code(), ErrorCode::ColumnNotFound);
     assert_eq!(read(&table, "k", asked(&[])).unwrap().num_rows(), 0);
+}
+
+/// The live rows of a column of a manifest that was changed in memory.
+fn scanned(table: &Table, manifest: ManifestFile, field: i32, domain: RowDomain) -> Vec<(u32, Vec<u64>, ArrayRef)> {
+    let context = ScanContext::new(table.store().clone(), Arc::new(manifest), field, domain);
+    let mut found = Vec::new();
+    for fragment in &context.manifest.manifest.fragments {
+        let mut scan = block_on(FragmentScan::open(&context, fragment)).unwrap();
+        while let Some(batch) = block_on(scan.next()).unwrap() {
+            let ids = (0..batch.values.len()).map(|at| batch.rows.get(at).unwrap()).collect();
+            found.push((batch.fragment, ids, batch.values));
+        }
+    }
+    found
+}
+
+#[test]
+fn fragment_ids_up_to_the_last() {
+    let fixture = Fixture::table("fragments_one_wide");
+    let table = open(&fixture);
+    let before = scanned(&table, (**table.manifest()).clone(), 1, RowDomain::Address);
+    let mut manifest = (**table.manifest()).clone();
+    let last = manifest.manifest.fragments.last_mut().unwrap();
+    assert!(last.deletion_file.is_none(), "its name holds the id");
+    last.id = u32::MAX;
+    let after = scanned(&table, manifest, 1, RowDomain::Address);
+    let (fragment, ids, values) = after.last().unwrap();
+    assert_eq!(*fragment, u32::MAX);
+    assert_eq!(ids[0], u64::from(u32::MAX) << 32);
+    assert_eq!(values, &before.last().unwrap().2);
+}
+
+#[test]
+fn row_ids_in_a_hidden_column() {
+    // No released writer makes them (§4.4): the column of some other field stands in for the hidden one.
+    let table = open(&Fixture::table("stable_row_ids"));
+    let schema = &table.manifest().manifest.schema;
+    let numbers = schema.fields.iter().find(|field| field.logical_type == "int64" && field.name != "k").unwrap().id;
+    let key = schema.resolve("k").unwrap().id;
+    let standing = scanned(&table, (**table.manifest()).clone(), numbers, RowDomain::Address);
+    let mut manifest = (**table.manifest()).clone();
+    for fragment in &mut manifest.manifest.fragments {
+        fragment.row_ids = Some(RowIdSource::Column);
+        for file in &mut fragment.files {
+            if let Some(at) = file.fields.iter().position(|id| *id == numbers) {
+                file.fields.push(-3);
+                file.column_indices.push(file.column_indices[at]);
+            }
+        }
+    }
+    let read = scanned(&table, manifest.clone(), key, RowDomain::StableId);
+    let ids: Vec<u64> = read.iter().flat_map(|(_, ids, _)| ids.clone()).collect();
+    let want: Vec<u64> = standing
+        .iter()
+        .flat_map(|(_, _, values)| {
+            values.as_primitive::<arrow::datatypes::Int64Type>().values().iter().map(|v| *v as u64).collect::<Vec<_>>()
+        })
+        .collect();
+    assert_eq!(ids, want);
+    for file in manifest.manifest.fragments.iter_mut().flat_map(|fragment| &mut fragment.files) {
+        file.fields.iter_mut().filter(|id| **id == -3).for_each(|id| *id = -2);
+    }
+    let context = ScanContext::new(table.store().clone(), Arc::new(manifest), key, RowDomain::StableId);
+    let error = block_on(FragmentScan::open(&context, &context.manifest.manifest.fragments[0])).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::CorruptFile, "{error}");
 }

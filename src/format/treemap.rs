@@ -8,8 +8,8 @@ use crate::error::{Error, Result};
 
 /// Decodes a row address treemap: `u32 n`, then n × (`u32 high`, `u32 length`, roaring32); length 0 = the whole high block.
 ///
-/// Blocks that are selected as a whole become full bitmaps (4 GiB of values, a few hundred KiB of memory each), so at most 64
-/// of them are accepted.
+/// Blocks that are selected as a whole become full bitmaps (2^32 values, 2.6 MiB of memory each), so at most 16 of them are
+/// accepted. Lance selects no block as a whole in the bitmaps of index files.
 pub fn decode_row_treemap(object: &str, bytes: &[u8]) -> Result<RoaringTreemap> {
     let count = u32_at(bytes, 0).ok_or_else(|| cut(object, bytes.len()))?;
     let mut at = 4usize;
@@ -25,8 +25,8 @@ pub fn decode_row_treemap(object: &str, bytes: &[u8]) -> Result<RoaringTreemap> 
         ascending(object, &mut previous, high)?;
         if length == 0 {
             full += 1;
-            if full > 64 {
-                return Err(Error::corrupt(object, "row treemap: more than 64 blocks are selected as a whole"));
+            if full > 16 {
+                return Err(Error::corrupt(object, "row treemap: more than 16 blocks are selected as a whole"));
             }
             blocks.push((high, RoaringBitmap::full()));
             continue;

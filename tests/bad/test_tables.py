@@ -131,6 +131,16 @@ def test_version_inside_differs_from_the_name(served):
     refuses("CORRUPT_FILE", "show", target, names=manifest.name)
 
 
+def test_version_past_2_53(served):
+    """Versions are numbers in JSON: one that would be rounded is refused, never shown as its neighbour."""
+    url, folder = served
+    manifest = manifest_bytes.latest(folder)
+    version = (1 << 53) + 1
+    manifest_bytes.set_varint(manifest, manifest_bytes.VERSION, version)
+    manifest.rename(manifest.with_name(f"{(1 << 64) - 1 - version:020d}.manifest"))
+    refuses("NUMBER_TOO_LARGE", "show", url)
+
+
 def test_oversized_lengths(served):
     """Lengths that promise more than there is are refused before anything is allocated for them."""
     target, folder = served

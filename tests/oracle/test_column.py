@@ -104,3 +104,22 @@ def test_numbers_past_2_53_are_texts(tmp_path):
     lines = [json.loads(line) for line in out.splitlines()]
     assert [line["value"] for line in lines] == [0, 2**53, str(2**53 + 1), str(2**64 - 1), None]
     assert [line["address"] for line in lines] == ["0", "1", "2", "3", "4"]
+
+
+def test_base_paths(tmp_path):
+    """A branch reads the rows it shares with the main table from there, under the main table's base path."""
+    table = tmp_path / "t.lance"
+    rows = lambda start: pa.table({"k": range(start, start + 50), "s": [f"name {i}" for i in range(50)]})  # noqa: E731
+    lance.write_dataset(rows(0), str(table))
+    dataset = lance.write_dataset(rows(100), str(table), mode="append")
+    branch = lance.write_dataset(rows(200), dataset.create_branch("dev"), mode="append")
+    branch.delete("k % 7 = 0")
+    branch = lance.dataset(str(table)).checkout_version(("dev", None))
+    bases = [f.base_id for fragment in branch.get_fragments() for f in fragment.metadata.files]
+    assert None in bases and len(set(bases)) == 2, "some files are shared, some are the branch's own"
+    for path in ("k", "s"):
+        got = ours(table, path, tmp_path / "out.arrow", "--branch", "dev")
+        want = branch.scanner(columns={"value": path}, with_row_address=True, scan_in_order=True).to_table()
+        assert got.num_rows == branch.count_rows() < 150
+        assert got.column("_rowaddr").combine_chunks().equals(want.column("_rowaddr").combine_chunks())
+        assert bits(got.column(0)).equals(bits(want.column("value"))), path
