@@ -208,6 +208,11 @@ export class Table {
     return this.#call((glue) => glue.tableColumn(this.#id, path, request), options.signal);
   }
 
+  /** @internal Decodes a column and throws it away: to see that it can be read, and how fast. */
+  countColumn(path: string, options: { signal?: AbortSignal } = {}): Promise<{ rows: number; bytes: number }> {
+    return this.#call((glue) => glue.tableCountColumn(this.#id, path), options.signal);
+  }
+
   /** @internal The same as JSON, one row a line. */
   columnLines(path: string, options: ColumnOptions = {}): Promise<{ path: string; type: string; rows: number; lines: string }> {
     const request = columnRequest(options);

@@ -57,6 +57,7 @@ export function tablePlannedManifest(table: TableId, plan: unknown): TaskId;
 export function tableCommitSegments(table: TableId, plan: unknown, built: unknown, onCommitting: ((what: unknown) => unknown) | undefined): TaskId;
 export function tableCommitDrop(table: TableId, plan: unknown, onCommitting: ((what: unknown) => unknown) | undefined): TaskId;
 export function tableColumn(table: TableId, path: string, request: unknown): TaskId;
+export function tableCountColumn(table: TableId, path: string): TaskId;
 export function tableColumnLines(table: TableId, path: string, request: unknown): TaskId;
 export function buildSegment(store: StoreSpec, task: unknown, manifest: Uint8Array | undefined, hooks: BuildHooks): TaskId;
 export function discardSegments(store: StoreSpec, branch: string | undefined, uuids: string[]): TaskId;

@@ -19,6 +19,15 @@ pub fn table_column(id: u32, path: String, request: JsValue) -> Result<u32, JsVa
     }))
 }
 
+/// Decodes a column and throws it away; settles with `{ rows, bytes }`.
+#[wasm_bindgen(js_name = tableCountColumn)]
+pub fn table_count_column(id: u32, path: String) -> u32 {
+    ask(id, move |table| async move {
+        let (rows, bytes) = ColumnValues::new(&table, &path, ColumnRequest::default())?.count().await?;
+        to_js(&json!({ "rows": rows, "bytes": bytes }))
+    })
+}
+
 /// Settles with `{ path, type, rows, lines }`: the rows as JSON, one a line.
 #[wasm_bindgen(js_name = tableColumnLines)]
 pub fn table_column_lines(id: u32, path: String, request: JsValue) -> Result<u32, JsValue> {

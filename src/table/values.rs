@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, UInt64Array};
+use arrow::array::{Array, ArrayRef, RecordBatch, UInt64Array};
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow::error::ArrowError;
 use arrow::ipc::writer::StreamWriter;
@@ -136,6 +136,18 @@ impl ColumnValues {
             sink(ColumnBatch { fragment: fragment.id, values, rows: BatchRows::List(ids) })?;
         }
         Ok(())
+    }
+
+    /// Decodes the rows and throws them away: how many there are, and the bytes their arrays took.
+    pub async fn count(&self) -> Result<(u64, u64)> {
+        let (mut rows, mut bytes) = (0u64, 0u64);
+        self.read(&mut |batch| {
+            rows += batch.values.len() as u64;
+            bytes += batch.values.get_buffer_memory_size() as u64;
+            Ok(())
+        })
+        .await?;
+        Ok((rows, bytes))
     }
 
     /// The rows as an Arrow IPC stream of two columns: the values, named by the column's path, and `_rowaddr` (u64).
