@@ -12,7 +12,7 @@ use arrow::array::*;
 use arrow::compute::concat;
 use arrow::datatypes::{DataType, Field, Schema};
 use bytes::Bytes;
-use whetstone::file::{FileWriter, WriterField};
+use whetstone::file::{FileVersion, FileWriter, LanceFile, WriterField};
 use whetstone::format::schema::scalar_type;
 
 const TYPES: &[&str] = &[
@@ -41,6 +41,8 @@ const TYPES: &[&str] = &[
     "timestamp:ns:+01:30",
     "duration:ms",
     "fixed_size_binary:5",
+    "decimal:128:38:5",
+    "decimal:256:76:3",
 ];
 
 /// `n` values, every `null_every`-th of them null (0 = none).
@@ -72,14 +74,26 @@ fn values(ty: &DataType, n: usize, null_every: usize, seed: u64) -> ArrayRef {
         _ => {}
     }
     let width = ty.primitive_width().unwrap();
-    let bytes: Vec<u8> = (0..n).flat_map(|_| next().to_le_bytes()[..width].to_vec()).collect();
+    // Decimals are small numbers, so that every precision holds them.
+    let word = |bits: u64| -> Vec<u8> {
+        let wide = [bits >> (bits % 60), 0, 0, 0];
+        if width > 8 { wide.iter().flat_map(|w| w.to_le_bytes()).collect() } else { bits.to_le_bytes().to_vec() }
+    };
+    let bytes: Vec<u8> = (0..n).flat_map(|_| word(next())[..width].to_vec()).collect();
     let nulls = (null_every > 0).then(|| (0..n).map(|i| !null(i)).collect());
     let data = ArrayData::builder(ty.clone()).len(n).add_buffer(bytes.into()).nulls(nulls).build().unwrap();
     make_array(data)
 }
 
 fn save(dir: &Path, name: &str, logical: &str, pages: &[ArrayRef]) {
-    let mut writer = FileWriter::new(vec![WriterField::new("v", logical, true), WriterField::new("n", "uint64", false)]);
+    for version in [FileVersion::V2_0, FileVersion::V2_1, FileVersion::V2_2] {
+        save_as(dir, &format!("{name}-{}", version.as_str().replace('.', "_")), logical, pages, version);
+    }
+}
+
+fn save_as(dir: &Path, name: &str, logical: &str, pages: &[ArrayRef], version: FileVersion) {
+    let fields = vec![WriterField::new("v", logical, true), WriterField::new("n", "uint64", false)];
+    let mut writer = FileWriter::with_version(fields, version);
     let mut row = 0u64;
     let mut counters = Vec::new();
     for page in pages {
@@ -113,6 +127,11 @@ fn save(dir: &Path, name: &str, logical: &str, pages: &[ArrayRef]) {
     };
     let schema = Arc::new(Schema::new(vec![Field::new("v", ty.clone(), true), Field::new("n", DataType::UInt64, false)]));
     let batch = RecordBatch::try_new(schema.clone(), vec![joined(pages, &ty), joined(&counters, &DataType::UInt64)]).unwrap();
+    let store = support::folder_store(dir);
+    let read = futures::executor::block_on(LanceFile::open(&store, &format!("{name}.lance"), Some(file.size))).unwrap();
+    assert_eq!(read.version(), version);
+    let own = support::collect_scan(read.scan(0, &ty, true, 0..read.rows()), &ty).unwrap();
+    assert_eq!(own.to_data(), batch.column(0).to_data(), "{name}");
     let mut ipc =
         arrow::ipc::writer::FileWriter::try_new(fs::File::create(dir.join(format!("{name}.arrow"))).unwrap(), &schema).unwrap();
     ipc.write(&batch).unwrap();
@@ -134,7 +153,7 @@ fn pylance_reads_what_we_write() {
         save(dir.path(), &format!("{short}-pages"), logical, &[values(&ty, 10, 1, 1), slice, values(&ty, 1024, 0, 2)]);
     }
     let report = support::run_oracle("check_written.py", &[dir.path().as_os_str()]);
-    assert_eq!(report.lines().filter(|line| line.ends_with(" ok")).count(), TYPES.len() * 6, "{report}");
+    assert_eq!(report.lines().filter(|line| line.ends_with(" ok")).count(), TYPES.len() * 6 * 3, "{report}");
 }
 
 #[test]

@@ -52,15 +52,18 @@ impl Node for Binary {
     async fn finish(&self, source: &PageSource, rows: &Range<u64>, read: &mut Read) -> Result<Part> {
         let count = (rows.end - rows.start) as usize;
         let raw = numbers(&*self.ends, source, &Binary::end_rows(rows), read, "string ends").await?;
-        let ends = source.check(Ends::parse(&raw, count, self.adjustment, rows.start > 0))?;
-        let offsets = source.check(ends.small_offsets())?;
+        // Offsets of more than 31 bits wrap and are refused in the next line.
+        let ends = source.check(Ends::parse(&raw, count, self.adjustment, rows.start > 0, |offset| offset as i32))?;
+        if ends.range.end - ends.range.start > i32::MAX as u64 {
+            return source.check(Err(Fault::TooLarge("more than 2 GiB of strings in one slice".to_owned())));
+        }
         let bytes = match read_node(&*self.bytes, source, &ends.range).await? {
             Part { column: Some(Column::Fixed(bytes)), nulls: None } => bytes,
             // Every string is empty.
             Part { column: None, .. } if ends.range.is_empty() => Buffer::from_vec(Vec::<u8>::new()),
             _ => return source.check(corrupt("the bytes of strings are null")),
         };
-        Ok(Part { column: Some(Column::Variable(offsets, bytes)), nulls: ends.nulls })
+        Ok(Part { column: Some(Column::Variable(ends.offsets, bytes)), nulls: ends.nulls })
     }
 
     fn row_bytes(&self) -> u64 {
@@ -69,17 +72,24 @@ impl Node for Binary {
 }
 
 /// End offsets of consecutive strings or lists, resolved.
-pub(super) struct Ends {
+pub(super) struct Ends<O> {
     /// From 0, one more than rows.
-    pub(super) offsets: Vec<u64>,
+    pub(super) offsets: Vec<O>,
     /// What these rows own of the page's bytes or items.
     pub(super) range: Range<u64>,
     pub(super) nulls: Option<NullBuffer>,
 }
 
-impl Ends {
-    /// `raw` holds `count` ends, after the end of the row before them when there is one.
-    pub(super) fn parse(raw: &[u8], count: usize, adjustment: u64, has_previous: bool) -> Decoded<Ends> {
+impl<O> Ends<O> {
+    /// `raw` holds `count` ends, after the end of the row before them when there is one. `of` makes offsets of what lies
+    /// between the first end and theirs.
+    pub(super) fn parse(
+        raw: &[u8],
+        count: usize,
+        adjustment: u64,
+        has_previous: bool,
+        of: impl Fn(u64) -> O,
+    ) -> Decoded<Ends<O>> {
         let (ends, _) = raw.as_chunks::<8>();
         if ends.len() != count + usize::from(has_previous) {
             return corrupt(format!("{} ends for {count} rows", ends.len()));
@@ -93,26 +103,19 @@ impl Ends {
             if has_previous { ends.split_first().map_or((None, ends), |(p, e)| (Some(p), e)) } else { (None, ends) };
         let start = previous.map_or(0, |raw| resolve(raw).0);
         let mut offsets = Vec::with_capacity(count + 1);
-        offsets.push(0);
+        offsets.push(of(0));
         let (mut last, mut ascending, mut any_null) = (start, true, false);
         for raw in ends {
             let (end, null) = resolve(raw);
             ascending &= end >= last;
             any_null |= null;
             last = end;
-            offsets.push(end.wrapping_sub(start));
+            offsets.push(of(end.wrapping_sub(start)));
         }
         if !ascending {
             return corrupt("ends that do not ascend");
         }
         let nulls = any_null.then(|| NullBuffer::new(ends.iter().map(|raw| !resolve(raw).1).collect::<BooleanBuffer>()));
         Ok(Ends { offsets, range: start..last, nulls })
-    }
-
-    fn small_offsets(&self) -> Decoded<Vec<i32>> {
-        if self.range.end - self.range.start > i32::MAX as u64 {
-            return Err(Fault::TooLarge("more than 2 GiB of strings in one slice".to_owned()));
-        }
-        Ok(self.offsets.iter().map(|offset| *offset as i32).collect())
     }
 }

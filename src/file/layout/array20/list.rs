@@ -10,7 +10,7 @@ use prost::Message;
 use super::binary::Ends;
 use super::{Node, Opening, numbers};
 use crate::error::Result;
-use crate::file::fault::{Fault, corrupt, unsupported};
+use crate::file::fault::{Fault, corrupt};
 use crate::file::gather::concat;
 use crate::file::layout::PageDecoder;
 use crate::file::messages::encoding20::{self as message, ArrayEncoding, ArrayKind};
@@ -89,7 +89,7 @@ impl PageDecoder for ListPage {
         self.ends.plan(&end_rows, &mut wanted);
         let mut read = source.read(&wanted).await?.into_iter();
         let raw = numbers(&*self.ends, source, &end_rows, &mut read, "list ends").await?;
-        let ends = source.check(Ends::parse(&raw, count, self.adjustment, rows.start > 0))?;
+        let ends = source.check(Ends::parse(&raw, count, self.adjustment, rows.start > 0, |offset| offset as usize))?;
         if ends.range.end > self.items {
             return Err(source.corrupt(format!("lists of {} items in a page of {}", ends.range.end, self.items)));
         }
@@ -109,11 +109,9 @@ impl PageDecoder for ListPage {
             }
         }
         let items = concat(&parts, &decoded_type(&self.item))?;
-        let offsets: Option<Vec<usize>> = ends.offsets.iter().map(|offset| usize::try_from(*offset).ok()).collect();
-        let Some(offsets) = offsets else { return source.check(unsupported("lists of more items than fit")) };
         if items.len() as u64 != wanted {
             return Err(source.corrupt(format!("{} list items were read where {wanted} belong", items.len())));
         }
-        source.check(nesting::list(&source.data_type, offsets, ends.nulls, &items))
+        source.check(nesting::list(&source.data_type, ends.offsets, ends.nulls, &items))
     }
 }

@@ -1,20 +1,21 @@
-//! Writing files of version 2.0 with plain pages: `Flat`, `Nullable`, `Binary` (file-format §10.2, §10.5).
+//! Writing files with plain pages (file-format §10): of 2.0 for indexes, of 2.1 and 2.2 for data files of such tables.
 //!
-//! Every 2.x release of Lance reads them, in tables of every version. The file is a list of chunks: the buffers of the
-//! Arrow arrays are taken over as they are, never gathered into one block.
+//! Every 2.x release of Lance reads those of 2.0, in tables of every version. The file is a list of chunks: where the format
+//! allows it the buffers of the Arrow arrays are taken over as they are, never gathered into one block.
+
+mod pages20;
+mod pages21;
 
 use std::collections::{BTreeMap, HashMap};
 
-use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::buffer::{Buffer, NullBuffer};
+use arrow::array::{Array, ArrayRef};
+use arrow::buffer::Buffer;
 use arrow::datatypes::DataType;
 use bytes::Bytes;
 use prost::Message;
 
-use super::messages::encoding20::{self as page, ArrayEncoding, ArrayKind, Nullability};
-use super::messages::{
-    Any, ColumnMetadata, DirectEncoding, Encoding, EncodingKind, Field, FileDescriptor, Page, SchemaMessage, container::Empty,
-};
+use super::container::FileVersion;
+use super::messages::{Any, ColumnMetadata, DirectEncoding, Encoding, EncodingKind, Field, FileDescriptor, Page, SchemaMessage};
 use crate::error::{Error, Result};
 use crate::format::schema::scalar_type;
 
@@ -62,9 +63,10 @@ struct WriterColumn {
     rows: u64,
 }
 
-/// Writes one file of version 2.0, page by page.
+/// Writes one file, page by page.
 #[derive(Debug)]
 pub struct FileWriter {
+    version: FileVersion,
     columns: Vec<WriterColumn>,
     metadata: BTreeMap<String, Vec<u8>>,
     chunks: Vec<Bytes>,
@@ -73,10 +75,16 @@ pub struct FileWriter {
 }
 
 impl FileWriter {
-    /// A file with these columns, no rows yet.
+    /// A file of version 2.0 with these columns, no rows yet.
     pub fn new(fields: Vec<WriterField>) -> FileWriter {
+        FileWriter::with_version(fields, FileVersion::V2_0)
+    }
+
+    /// A file of version 2.0, 2.1 or 2.2; the unstable 2.3 is written as 2.2, which every release that knows 2.3 reads.
+    pub fn with_version(fields: Vec<WriterField>, version: FileVersion) -> FileWriter {
         let columns = fields.into_iter().map(|field| WriterColumn { field, pages: Vec::new(), rows: 0 }).collect();
-        FileWriter { columns, metadata: BTreeMap::new(), chunks: Vec::new(), position: 0, globals: Vec::new() }
+        let version = version.min(FileVersion::V2_2);
+        FileWriter { version, columns, metadata: BTreeMap::new(), chunks: Vec::new(), position: 0, globals: Vec::new() }
     }
 
     /// Sets a key of the schema metadata.
@@ -118,14 +126,21 @@ impl FileWriter {
         if values.is_empty() {
             return Ok(());
         }
-        let (encoding, buffers) = encode(values)?;
+        let first_row = target.rows;
+        let (encoding, buffers) = if self.version == FileVersion::V2_0 {
+            let (message, buffers) = pages20::encode(values)?;
+            (direct("/lance.encodings.ArrayEncoding", message.encode_to_vec().into()), buffers)
+        } else {
+            let (message, buffers) = pages21::encode(values)?;
+            (direct("/lance.encodings21.PageLayout", message.encode_to_vec().into()), buffers)
+        };
         let placed: Vec<(u64, u64)> = buffers.into_iter().map(|buffer| self.push(buffer)).collect();
         let message = Page {
             buffer_offsets: placed.iter().map(|p| p.0).collect(),
             buffer_sizes: placed.iter().map(|p| p.1).collect(),
             length: values.len() as u64,
-            encoding: Some(direct("/lance.encodings.ArrayEncoding", encoding.encode_to_vec().into())),
-            priority: 0,
+            encoding: Some(encoding),
+            priority: if self.version == FileVersion::V2_0 { 0 } else { first_row },
         };
         if let Some(target) = self.columns.get_mut(column) {
             target.rows += message.length;
@@ -178,8 +193,13 @@ impl FileWriter {
         }
         tail.extend_from_slice(&count(globals.len())?.to_le_bytes());
         tail.extend_from_slice(&count(columns.len())?.to_le_bytes());
-        tail.extend_from_slice(&0u16.to_le_bytes());
-        tail.extend_from_slice(&3u16.to_le_bytes());
+        let (major, minor): (u16, u16) = match self.version {
+            FileVersion::V2_0 => (0, 3),
+            FileVersion::V2_1 => (2, 1),
+            FileVersion::V2_2 | FileVersion::V2_3 => (2, 2),
+        };
+        tail.extend_from_slice(&major.to_le_bytes());
+        tail.extend_from_slice(&minor.to_le_bytes());
         tail.extend_from_slice(b"LANC");
         self.position += tail.len() as u64;
         self.chunks.push(tail.into());
@@ -235,112 +255,23 @@ fn direct(type_url: &str, value: Bytes) -> Encoding {
     Encoding { kind: Some(EncodingKind::Direct(DirectEncoding { encoding: any.encode_to_vec().into() })) }
 }
 
-fn encode(values: &ArrayRef) -> Result<(ArrayEncoding, Vec<Bytes>)> {
-    match values.data_type() {
-        DataType::Utf8 => variable(values.as_string::<i32>()),
-        DataType::LargeUtf8 => variable(values.as_string::<i64>()),
-        DataType::Binary => variable(values.as_binary::<i32>()),
-        DataType::LargeBinary => variable(values.as_binary::<i64>()),
-        DataType::Null => Ok((all_nulls(), Vec::new())),
-        DataType::Boolean => {
-            let bits = values.as_boolean().values().sliced();
-            fixed(values.len(), 1, owned(bits), values.nulls())
-        }
-        other => {
-            let width = match other {
-                DataType::FixedSizeBinary(n) => usize::try_from(*n).ok(),
-                _ => other.primitive_width(),
-            };
-            let width = width.ok_or_else(|| Error::internal(format!("{other} values cannot be written to a file")))?;
-            let data = values.to_data();
-            let buffer = data.buffers().first().ok_or_else(|| Error::internal("an array without a value buffer"))?;
-            let plain = buffer.slice_with_length(data.offset() * width, data.len() * width);
-            fixed(values.len(), 8 * width as u64, owned(plain), values.nulls())
-        }
-    }
+/// Bytes of a value of fixed width; `INTERNAL` for types that no file written here has.
+fn byte_width(ty: &DataType) -> Result<usize> {
+    let width = match ty {
+        DataType::FixedSizeBinary(n) => usize::try_from(*n).ok(),
+        other => other.primitive_width(),
+    };
+    width.ok_or_else(|| Error::internal(format!("{ty} values cannot be written to a file")))
+}
+
+/// The values of an array of fixed width, without copying.
+fn plain(values: &ArrayRef, width: usize) -> Result<Buffer> {
+    let data = values.to_data();
+    let buffer = data.buffers().first().ok_or_else(|| Error::internal("an array without a value buffer"))?;
+    Ok(buffer.slice_with_length(data.offset() * width, data.len() * width))
 }
 
 /// The buffer as `Bytes`, without copying.
 fn owned(buffer: Buffer) -> Bytes {
     Bytes::from_owner(buffer)
-}
-
-fn flat(bits_per_value: u64, buffer_index: u32) -> ArrayEncoding {
-    let buffer = Some(page::Buffer { buffer_index, buffer_type: 0 });
-    ArrayEncoding { kind: Some(ArrayKind::Flat(page::Flat { bits_per_value, buffer, compression: None })) }
-}
-
-fn nullable(nullability: Nullability) -> ArrayEncoding {
-    ArrayEncoding { kind: Some(ArrayKind::Nullable(Box::new(page::Nullable { nullability: Some(nullability) }))) }
-}
-
-fn no_nulls(values: ArrayEncoding) -> ArrayEncoding {
-    nullable(Nullability::NoNulls(Box::new(page::NoNulls { values: Some(Box::new(values)) })))
-}
-
-fn all_nulls() -> ArrayEncoding {
-    nullable(Nullability::AllNulls(Empty {}))
-}
-
-fn fixed(rows: usize, bits: u64, plain: Bytes, nulls: Option<&NullBuffer>) -> Result<(ArrayEncoding, Vec<Bytes>)> {
-    Ok(match nulls.filter(|nulls| nulls.null_count() > 0) {
-        None => (no_nulls(flat(bits, 0)), vec![plain]),
-        Some(nulls) if nulls.null_count() == rows => (all_nulls(), Vec::new()),
-        Some(nulls) => {
-            let some = page::SomeNulls { validity: Some(Box::new(flat(1, 0))), values: Some(Box::new(flat(bits, 1))) };
-            (nullable(Nullability::SomeNulls(Box::new(some))), vec![owned(nulls.inner().sliced()), plain])
-        }
-    })
-}
-
-/// `Binary`: u64 end offsets; a null is its end plus `bytes + 1` and has no bytes.
-fn variable<T: arrow::datatypes::ByteArrayType>(
-    values: &arrow::array::GenericByteArray<T>,
-) -> Result<(ArrayEncoding, Vec<Bytes>)> {
-    use arrow::datatypes::ArrowNativeType;
-    let offsets = values.value_offsets();
-    let position = |offset: T::Offset| offset.as_usize();
-    let (Some(&first), Some(&last)) = (offsets.first(), offsets.last()) else {
-        return Err(Error::internal("an array of strings without offsets"));
-    };
-    let nulls = values.nulls().filter(|nulls| nulls.null_count() > 0);
-    if nulls.is_some_and(|nulls| nulls.null_count() == values.len()) {
-        return Ok((all_nulls(), Vec::new()));
-    }
-    let filled_null =
-        nulls.is_some_and(|nulls| offsets.windows(2).enumerate().any(|(row, w)| nulls.is_null(row) && w.first() != w.last()));
-    let bytes = if filled_null {
-        // Arrow lets a null slot own bytes; this format does not.
-        let kept: Vec<u8> = values.iter().flatten().flat_map(|value| value_bytes::<T>(value).iter().copied()).collect();
-        kept.into()
-    } else {
-        owned(values.values().slice_with_length(position(first), position(last) - position(first)))
-    };
-    let adjustment = bytes.len() as u64 + 1;
-    let mut ends: Vec<u64> = Vec::with_capacity(values.len());
-    match nulls {
-        None => ends.extend(offsets.iter().skip(1).map(|end| (position(*end) - position(first)) as u64)),
-        Some(nulls) => {
-            let mut end = 0u64;
-            for (row, pair) in offsets.windows(2).enumerate() {
-                if nulls.is_null(row) {
-                    ends.push(end + adjustment);
-                } else if let [from, to] = pair {
-                    end += (position(*to) - position(*from)) as u64;
-                    ends.push(end);
-                }
-            }
-        }
-    }
-    let encoding = page::Binary {
-        indices: Some(Box::new(no_nulls(flat(64, 0)))),
-        bytes: Some(Box::new(flat(8, 1))),
-        null_adjustment: adjustment,
-    };
-    let encoding = ArrayEncoding { kind: Some(ArrayKind::Binary(Box::new(encoding))) };
-    Ok((encoding, vec![owned(Buffer::from_vec(ends)), bytes]))
-}
-
-fn value_bytes<T: arrow::datatypes::ByteArrayType>(value: &T::Native) -> &[u8] {
-    value.as_ref()
 }

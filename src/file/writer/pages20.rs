@@ -1,0 +1,110 @@
+//! Pages of 2.0: `Flat`, `Nullable`, `Binary` (file-format §10.2).
+
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::buffer::{Buffer, NullBuffer};
+use arrow::datatypes::DataType;
+use bytes::Bytes;
+
+use super::{byte_width, owned, plain};
+use crate::error::{Error, Result};
+use crate::file::messages::container::Empty;
+use crate::file::messages::encoding20::{self as page, ArrayEncoding, ArrayKind, Nullability};
+
+/// One page: its message and its buffers.
+pub(super) fn encode(values: &ArrayRef) -> Result<(ArrayEncoding, Vec<Bytes>)> {
+    match values.data_type() {
+        DataType::Utf8 => variable(values.as_string::<i32>()),
+        DataType::LargeUtf8 => variable(values.as_string::<i64>()),
+        DataType::Binary => variable(values.as_binary::<i32>()),
+        DataType::LargeBinary => variable(values.as_binary::<i64>()),
+        DataType::Null => Ok((all_nulls(), Vec::new())),
+        DataType::Boolean => {
+            let bits = values.as_boolean().values().sliced();
+            fixed(values.len(), 1, owned(bits), values.nulls())
+        }
+        other => {
+            let width = byte_width(other)?;
+            fixed(values.len(), 8 * width as u64, owned(plain(values, width)?), values.nulls())
+        }
+    }
+}
+
+fn flat(bits_per_value: u64, buffer_index: u32) -> ArrayEncoding {
+    let buffer = Some(page::Buffer { buffer_index, buffer_type: 0 });
+    ArrayEncoding { kind: Some(ArrayKind::Flat(page::Flat { bits_per_value, buffer, compression: None })) }
+}
+
+fn nullable(nullability: Nullability) -> ArrayEncoding {
+    ArrayEncoding { kind: Some(ArrayKind::Nullable(Box::new(page::Nullable { nullability: Some(nullability) }))) }
+}
+
+fn no_nulls(values: ArrayEncoding) -> ArrayEncoding {
+    nullable(Nullability::NoNulls(Box::new(page::NoNulls { values: Some(Box::new(values)) })))
+}
+
+fn all_nulls() -> ArrayEncoding {
+    nullable(Nullability::AllNulls(Empty {}))
+}
+
+fn fixed(rows: usize, bits: u64, plain: Bytes, nulls: Option<&NullBuffer>) -> Result<(ArrayEncoding, Vec<Bytes>)> {
+    Ok(match nulls.filter(|nulls| nulls.null_count() > 0) {
+        None => (no_nulls(flat(bits, 0)), vec![plain]),
+        Some(nulls) if nulls.null_count() == rows => (all_nulls(), Vec::new()),
+        Some(nulls) => {
+            let some = page::SomeNulls { validity: Some(Box::new(flat(1, 0))), values: Some(Box::new(flat(bits, 1))) };
+            (nullable(Nullability::SomeNulls(Box::new(some))), vec![owned(nulls.inner().sliced()), plain])
+        }
+    })
+}
+
+/// `Binary`: u64 end offsets; a null is its end plus `bytes + 1` and has no bytes.
+fn variable<T: arrow::datatypes::ByteArrayType>(
+    values: &arrow::array::GenericByteArray<T>,
+) -> Result<(ArrayEncoding, Vec<Bytes>)> {
+    use arrow::datatypes::ArrowNativeType;
+    let offsets = values.value_offsets();
+    let position = |offset: T::Offset| offset.as_usize();
+    let (Some(&first), Some(&last)) = (offsets.first(), offsets.last()) else {
+        return Err(Error::internal("an array of strings without offsets"));
+    };
+    let nulls = values.nulls().filter(|nulls| nulls.null_count() > 0);
+    if nulls.is_some_and(|nulls| nulls.null_count() == values.len()) {
+        return Ok((all_nulls(), Vec::new()));
+    }
+    let filled_null =
+        nulls.is_some_and(|nulls| offsets.windows(2).enumerate().any(|(row, w)| nulls.is_null(row) && w.first() != w.last()));
+    let bytes = if filled_null {
+        // Arrow lets a null slot own bytes; this format does not.
+        let kept: Vec<u8> = values.iter().flatten().flat_map(|value| value_bytes::<T>(value).iter().copied()).collect();
+        kept.into()
+    } else {
+        owned(values.values().slice_with_length(position(first), position(last) - position(first)))
+    };
+    let adjustment = bytes.len() as u64 + 1;
+    let mut ends: Vec<u64> = Vec::with_capacity(values.len());
+    match nulls {
+        None => ends.extend(offsets.iter().skip(1).map(|end| (position(*end) - position(first)) as u64)),
+        Some(nulls) => {
+            let mut end = 0u64;
+            for (row, pair) in offsets.windows(2).enumerate() {
+                if nulls.is_null(row) {
+                    ends.push(end + adjustment);
+                } else if let [from, to] = pair {
+                    end += (position(*to) - position(*from)) as u64;
+                    ends.push(end);
+                }
+            }
+        }
+    }
+    let encoding = page::Binary {
+        indices: Some(Box::new(no_nulls(flat(64, 0)))),
+        bytes: Some(Box::new(flat(8, 1))),
+        null_adjustment: adjustment,
+    };
+    let encoding = ArrayEncoding { kind: Some(ArrayKind::Binary(Box::new(encoding))) };
+    Ok((encoding, vec![owned(Buffer::from_vec(ends)), bytes]))
+}
+
+fn value_bytes<T: arrow::datatypes::ByteArrayType>(value: &T::Native) -> &[u8] {
+    value.as_ref()
+}
