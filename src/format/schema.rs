@@ -230,6 +230,46 @@ pub fn scalar_type(logical_type: &str) -> Result<DataType> {
     })
 }
 
+/// The logical type text of a scalar type, the inverse of [`scalar_type`]; `None` for types that have none.
+pub fn scalar_name(data_type: &DataType) -> Option<String> {
+    let unit = |unit: &TimeUnit| match unit {
+        TimeUnit::Second => "s",
+        TimeUnit::Millisecond => "ms",
+        TimeUnit::Microsecond => "us",
+        TimeUnit::Nanosecond => "ns",
+    };
+    let name = match data_type {
+        DataType::Null => "null",
+        DataType::Boolean => "bool",
+        DataType::Int8 => "int8",
+        DataType::Int16 => "int16",
+        DataType::Int32 => "int32",
+        DataType::Int64 => "int64",
+        DataType::UInt8 => "uint8",
+        DataType::UInt16 => "uint16",
+        DataType::UInt32 => "uint32",
+        DataType::UInt64 => "uint64",
+        DataType::Float16 => "halffloat",
+        DataType::Float32 => "float",
+        DataType::Float64 => "double",
+        DataType::Utf8 => "string",
+        DataType::LargeUtf8 => "large_string",
+        DataType::Binary => "binary",
+        DataType::LargeBinary => "large_binary",
+        DataType::Date32 => "date32:day",
+        DataType::Date64 => "date64:ms",
+        DataType::Time32(u) => return Some(format!("time32:{}", unit(u))),
+        DataType::Time64(u) => return Some(format!("time64:{}", unit(u))),
+        DataType::Duration(u) => return Some(format!("duration:{}", unit(u))),
+        DataType::Timestamp(u, zone) => return Some(format!("timestamp:{}:{}", unit(u), zone.as_deref().unwrap_or("-"))),
+        DataType::Decimal128(precision, scale) => return Some(format!("decimal:128:{precision}:{scale}")),
+        DataType::Decimal256(precision, scale) => return Some(format!("decimal:256:{precision}:{scale}")),
+        DataType::FixedSizeBinary(width) => return Some(format!("fixed_size_binary:{width}")),
+        _ => return None,
+    };
+    Some(name.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -240,6 +280,33 @@ mod tests {
 
     fn schema(fields: Vec<proto::Field>) -> Result<Schema> {
         Schema::from_proto("m", fields, HashMap::new())
+    }
+
+    #[test]
+    fn names_and_types_are_inverse() {
+        for name in [
+            "null",
+            "bool",
+            "int8",
+            "uint64",
+            "halffloat",
+            "double",
+            "string",
+            "large_binary",
+            "date32:day",
+            "date64:ms",
+            "time32:ms",
+            "time64:ns",
+            "duration:s",
+            "timestamp:us:-",
+            "timestamp:ns:+05:30",
+            "decimal:128:9:2",
+            "decimal:256:60:-3",
+            "fixed_size_binary:7",
+        ] {
+            assert_eq!(scalar_name(&scalar_type(name).unwrap()).as_deref(), Some(name));
+        }
+        assert_eq!(scalar_name(&DataType::new_list(DataType::Int8, true)), None);
     }
 
     #[test]

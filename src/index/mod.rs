@@ -11,6 +11,7 @@ mod distinct;
 mod hash;
 pub mod json;
 mod keyed;
+mod labellist;
 mod ngram;
 pub(crate) mod order;
 mod params;

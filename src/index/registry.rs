@@ -6,11 +6,12 @@ use crate::index::IndexMethod;
 use crate::index::bitmap::Bitmap;
 use crate::index::bloomfilter::BloomFilter;
 use crate::index::btree::Btree;
+use crate::index::labellist::LabelList;
 use crate::index::ngram::Ngram;
 use crate::index::zonemap::ZoneMap;
 
 /// The methods this build maintains.
-static METHODS: [&'static dyn IndexMethod; 5] = [&Btree, &ZoneMap, &Bitmap, &BloomFilter, &Ngram];
+static METHODS: [&'static dyn IndexMethod; 6] = [&Btree, &ZoneMap, &Bitmap, &BloomFilter, &Ngram, &LabelList];
 
 /// One index type Lance 14 knows: the key of its details message, the name in options, pylance's display name.
 struct Kind {
@@ -186,7 +187,6 @@ mod tests {
     #[test]
     fn other_methods_are_refused_by_name() {
         for (url, name) in [
-            ("/lance.table.LabelListIndexDetails", "LABEL_LIST"),
             ("/lance.table.InvertedIndexDetails", "INVERTED"),
             ("/lance.index.pb.FMIndexDetails", "FM"),
             ("/lance.index.pb.MinHashLshIndexDetails", "MINHASH"),

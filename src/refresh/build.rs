@@ -13,9 +13,10 @@ use crate::error::{Changed, Error, ErrorCode, Result};
 use crate::format::index_metadata::IndexMetadata;
 use crate::format::manifest::{Manifest, ManifestFile};
 use crate::format::row::{RowAddress, RowDomain};
-use crate::format::schema::{Field, scalar_type};
+use crate::format::schema::Field;
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, method_by_name};
 use crate::store::{Created, Store};
+use crate::table::column::field_type;
 use crate::table::scan::{FragmentScan, ScanContext};
 
 /// Times a file is sent when the store's answers are lost.
@@ -127,7 +128,7 @@ async fn scan(
     progress: &mut dyn FnMut(u64),
 ) -> Result<BuiltIndex> {
     let spec = BuildSpec {
-        data_type: scalar_type(&field.logical_type)?,
+        data_type: field_type(&manifest.manifest.schema, field)?,
         logical_type: field.logical_type.clone(),
         params: task.index.params.clone(),
         index_version: task.index.index_version,
@@ -174,7 +175,7 @@ async fn copy_segment(
     let without: RoaringBitmap = copy.without.iter().copied().collect();
     let drop = dropped_rows(store, file, method, entry, without).await?;
     let files = segment_files(store, &file.manifest, entry)?;
-    method.copy_without(&files, &scalar_type(&field.logical_type)?, &*drop).await
+    method.copy_without(&files, &field_type(&file.manifest.schema, field)?, &*drop).await
 }
 
 /// Which stored rows belong to the fragments to leave out.

@@ -3,8 +3,9 @@
 use arrow::datatypes::DataType;
 
 use super::plan::Estimate;
-use crate::format::fragment::Fragment;
+use crate::format::fragment::{DataFile, Fragment};
 use crate::format::manifest::Manifest;
+use crate::format::schema::Schema;
 
 /// Bytes of a row address or id.
 const ROW: u64 = 8;
@@ -24,8 +25,10 @@ fn width(data_type: &DataType) -> Option<u64> {
 
 /// Bytes of the indexed column in a fragment: rows times width where values are of one length, never more than its file; an
 /// even share of the file otherwise.
-pub fn column_bytes(fragment: &Fragment, field: i32, data_type: &DataType) -> Option<u64> {
-    let Some(file) = fragment.files.iter().find(|file| file.fields.contains(&field)) else { return Some(0) };
+pub fn column_bytes(fragment: &Fragment, schema: &Schema, field: i32, data_type: &DataType) -> Option<u64> {
+    // From 2.1 on a list has only a column of its items.
+    let stored = |file: &&DataFile| file.fields.contains(&field) || schema.children(field).any(|c| file.fields.contains(&c.id));
+    let Some(file) = fragment.files.iter().find(stored) else { return Some(0) };
     match width(data_type) {
         Some(width) => Some(fragment.physical_rows?.saturating_mul(width).min(file.size.unwrap_or(u64::MAX))),
         None => {
@@ -44,7 +47,7 @@ pub fn read_bytes(
 ) -> Option<u64> {
     fragments.into_iter().try_fold(0u64, |sum, id| {
         let fragment = manifest.fragment(id)?;
-        sum.checked_add(column_bytes(fragment, field, data_type)?)
+        sum.checked_add(column_bytes(fragment, &manifest.schema, field, data_type)?)
     })
 }
 

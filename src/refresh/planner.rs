@@ -27,8 +27,8 @@ use crate::format::index_metadata::IndexMetadata;
 use crate::format::manifest::Manifest;
 use crate::format::reuse_v0::check_derivable;
 use crate::format::row::RowDomain;
-use crate::format::schema::scalar_type;
 use crate::table::Table;
+use crate::table::column::field_type;
 use crate::table::show::{js_text, refresh_command};
 
 /// Plans a refresh of `index` on the version of `table`. Nothing is written.
@@ -125,7 +125,7 @@ impl<'a> Planner<'a> {
             resolved,
             target,
             params_from: inherited.from,
-            data_type: scalar_type(&resolved.field.logical_type)?,
+            data_type: field_type(&manifest.schema, resolved.field)?,
             live,
             sets,
             work: RoaringBitmap::new(),

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use super::plan::Creation;
 use crate::error::{Error, ErrorCode, Result};
 use crate::format::index_metadata::IndexMetadata;
-use crate::format::schema::{Field, Schema, scalar_type};
+use crate::format::schema::{Field, Schema};
 use crate::index::{IndexMethod, method_by_name, method_by_url};
 use crate::table::Table;
+use crate::table::column::field_type;
 
 /// How far back a name is followed when no planned segment is left, in versions.
 const WALK: u64 = 64;
@@ -97,7 +98,7 @@ pub fn resolve<'a>(indices: &'a [IndexMetadata], schema: &'a Schema, asked: &str
         Error::new(ErrorCode::ColumnNotFound, text).with("index", name.as_str()).with("field_id", id)
     })?;
     let column = schema.path_of(id).unwrap_or_else(|| field.name.clone());
-    check_type(&name, &column, field, method)?;
+    check_type(&name, &column, schema, field, method)?;
     Ok(Resolved { name, segments, method, type_url, field, column })
 }
 
@@ -113,7 +114,7 @@ pub fn resolve_new<'a>(schema: &'a Schema, name: &str, column: &str, method: &st
     let method = method_by_name(method)?;
     let field = schema.resolve(column)?;
     let column = schema.path_of(field.id).unwrap_or_else(|| field.name.clone());
-    check_type(name, &column, field, method)?;
+    check_type(name, &column, schema, field, method)?;
     let type_url = method.type_url().to_owned();
     Ok(Resolved { name: name.to_owned(), segments: Vec::new(), method, type_url, field, column })
 }
@@ -147,8 +148,8 @@ pub async fn never_gone(table: &Table, v_plan: u64, is_it: &dyn Fn(&IndexMetadat
     Ok(true)
 }
 
-fn check_type(name: &str, column: &str, field: &Field, method: &'static dyn IndexMethod) -> Result<()> {
-    match scalar_type(&field.logical_type) {
+fn check_type(name: &str, column: &str, schema: &Schema, field: &Field, method: &'static dyn IndexMethod) -> Result<()> {
+    match field_type(schema, field) {
         Ok(data_type) if method.accepts(&data_type) => Ok(()),
         _ => Err(unsupported_type(name, column, &field.logical_type, method)),
     }

@@ -119,6 +119,14 @@ fn ancestors<'a>(schema: &'a Schema, field: &'a Field) -> Vec<&'a Field> {
     found
 }
 
+/// The Arrow type of a scalar field or of lists of scalars, as the schema has it; `UNSUPPORTED_TYPE` for others.
+pub fn field_type(schema: &Schema, field: &Field) -> Result<DataType> {
+    type_of(schema, field, 0).map(|(asked, _)| asked).ok_or_else(|| {
+        let text = format!("columns of type {} cannot be read by this build", field.logical_type);
+        Error::new(ErrorCode::UnsupportedType, text).with("logical_type", field.logical_type.as_str())
+    })
+}
+
 /// The type of a field that is no struct and holds none, and the id of its innermost field.
 fn type_of(schema: &Schema, field: &Field, depth: usize) -> Option<(DataType, i32)> {
     let mut children = schema.children(field.id);

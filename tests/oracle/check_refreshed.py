@@ -13,7 +13,7 @@ import lance
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import fixture_tables  # noqa: E402
 
-OURS = {"BTree", "ZoneMap", "Bitmap", "BloomFilter", "NGram"}
+OURS = {"BTree", "ZoneMap", "Bitmap", "BloomFilter", "NGram", "LabelList"}
 
 
 def ids(dataset, filter, key):

@@ -12,7 +12,7 @@ import command
 import fixture_tables
 import oracle
 
-OURS = {"BTree", "ZoneMap", "Bitmap", "BloomFilter", "NGram"}
+OURS = {"BTree", "ZoneMap", "Bitmap", "BloomFilter", "NGram", "LabelList"}
 # Tables with files that this build refuses by name; everywhere else a refusal is a failure.
 REFUSED = {
     "storage_legacy": {"UNSUPPORTED_ENCODING"},

@@ -18,7 +18,7 @@ export interface HealthLine {
 const MANY_SEGMENTS = 8;
 
 /** Methods that this release can build. */
-const REFRESHABLE = new Set(["btree", "zonemap", "bitmap", "bloomfilter", "ngram"]);
+const REFRESHABLE = new Set(["btree", "zonemap", "bitmap", "bloomfilter", "ngram", "labellist"]);
 
 export function canRefresh(index: IndexInfo): boolean {
   return REFRESHABLE.has(index.type.toLowerCase());

@@ -1,0 +1,120 @@
+//! LABEL_LIST: one row per distinct list item with the bitmap of the rows whose list has it (index-formats §9).
+
+mod build;
+mod read;
+
+use arrow::datatypes::DataType;
+use async_trait::async_trait;
+use bytes::Bytes;
+use roaring::RoaringTreemap;
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::file::EncodedFile;
+use crate::format::index_metadata::IndexDetails;
+use crate::format::row::RowDomain;
+use crate::format::treemap::encode_row_treemap;
+use crate::index::btree::Btree;
+use crate::index::keyed::{KeyWriter, counted};
+use crate::index::params::merge_known;
+use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles};
+
+const FILE: &str = "bitmap_page_lookup.lance";
+/// Metadata key: number of the global buffer with the rows whose list is null.
+const NULL_LISTS: &str = "lance:label_list_nulls";
+const TYPE_URL: &str = "/lance.table.LabelListIndexDetails";
+
+/// The LABEL_LIST method.
+pub struct LabelList;
+
+/// The item type of a list type.
+fn item(data_type: &DataType) -> Option<&DataType> {
+    match data_type {
+        DataType::List(item) | DataType::LargeList(item) => Some(item.data_type()),
+        _ => None,
+    }
+}
+
+#[async_trait(?Send)]
+impl IndexMethod for LabelList {
+    fn name(&self) -> &'static str {
+        "LABEL_LIST"
+    }
+
+    fn display_name(&self) -> &'static str {
+        "LabelList"
+    }
+
+    fn type_url(&self) -> &'static str {
+        TYPE_URL
+    }
+
+    fn index_version(&self, _stable_row_ids: bool) -> i32 {
+        1
+    }
+
+    fn max_index_version(&self) -> i32 {
+        1
+    }
+
+    fn row_domain(&self, _index_version: i32, stable_row_ids: bool) -> RowDomain {
+        if stable_row_ids { RowDomain::StableId } else { RowDomain::Address }
+    }
+
+    fn accepts(&self, data_type: &DataType) -> bool {
+        item(data_type).is_some_and(|item| Btree.accepts(item))
+    }
+
+    fn default_params(&self) -> Params {
+        Params::new()
+    }
+
+    fn merge_params(&self, base: Params, given: &Params) -> Result<Params> {
+        merge_known(self.name(), &[], base, given)
+    }
+
+    async fn recover_params(&self, _segment: &SegmentFiles) -> Result<Params> {
+        Ok(Params::new())
+    }
+
+    fn details(&self, _params: &Params, _data_type: &DataType) -> IndexDetails {
+        IndexDetails { type_url: TYPE_URL.to_owned(), value: Bytes::new() }
+    }
+
+    fn builder(&self, spec: BuildSpec) -> Result<Box<dyn SegmentBuilder>> {
+        // Version 0 differs in what a reader may expect, not in what is written.
+        if !(0..=self.max_index_version()).contains(&spec.index_version) {
+            return Err(Error::invalid(format!("LABEL_LIST has the format versions 0 and 1, not {}", spec.index_version)));
+        }
+        Ok(Box::new(build::Builder::new(spec)?))
+    }
+
+    async fn stored_rows(&self, segment: &SegmentFiles) -> Result<RoaringTreemap> {
+        read::stored_rows(segment).await
+    }
+
+    async fn copy_without(
+        &self,
+        segment: &SegmentFiles,
+        data_type: &DataType,
+        drop: &dyn Fn(u64) -> bool,
+    ) -> Result<Option<BuiltIndex>> {
+        read::copy_without(segment, data_type, drop).await
+    }
+
+    async fn inspect(&self, segment: &SegmentFiles) -> Result<Value> {
+        read::inspect(segment).await
+    }
+}
+
+/// The file with its count of keys and the rows of null lists.
+fn file(writer: KeyWriter, null_lists: &RoaringTreemap) -> Result<(String, EncodedFile)> {
+    let mut file = counted(writer)?;
+    let buffer = file.global_buffer(encode_row_treemap(null_lists).into());
+    file.metadata(NULL_LISTS, &buffer.to_string());
+    Ok((FILE.to_owned(), file.finish()?))
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;
