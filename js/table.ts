@@ -11,9 +11,10 @@ import { WorkerPool } from "./pool.js";
 import { callbacksOf, Store, storeFor } from "./stores.js";
 import type { StoreOptions } from "./stores.js";
 import type {
-  BranchInfo, BuildPlan, BuiltSegment, CommittingEvent, CreateIndexPlan, DropIndexPlan, FieldInfo, FragmentColumns, FragmentInfo, IndexInfo, Plan,
+  AuditReport, BranchInfo, BuildPlan, BuiltSegment, CommittingEvent, CreateIndexPlan, DropIndexPlan, FieldInfo, FragmentColumns, FragmentInfo, IndexInfo, Plan,
   ProgressEvent, RefreshPlan, RefreshReport, Report,
-  RequestCounts, RequestEvent, SegmentInfo, ShowDocument, TagInfo, TransactionInfo, VersionInfo,
+  RequestCounts, RequestEvent, SegmentContents, SegmentInfo, ShowDocument, TagInfo, TransactionInfo,
+  VersionInfo,
 } from "./types.js";
 
 /** Which version of a table. */
@@ -75,6 +76,14 @@ export interface RunOptions {
    * before the answer is there. When it throws, nothing is committed.
    */
   onCommitting?: (event: CommittingEvent) => void | Promise<void>;
+}
+
+/** Options of {@link Table.audit}. */
+export interface AuditOptions {
+  /** Look at only so many of the covered fragments, drawn by chance; the report states the error. */
+  sample?: number;
+  signal?: AbortSignal;
+  onProgress?: (progress: { rows: number; rows_total: number }) => void;
 }
 
 /** Options of {@link Table.column}. Without any of them: all live rows. */
@@ -177,6 +186,19 @@ export class Table {
   /** The physical segments of one index; its name is taken exactly, else regardless of case when only one fits. */
   async segments(index: string, options: { signal?: AbortSignal } = {}): Promise<SegmentInfo[]> {
     return (await this.#call<IndexInfo>((glue) => glue.tableIndex(this.#id, index), options.signal)).segments;
+  }
+
+  /** What is inside each segment of an index, as its method tells it. The files are read for it, page by page. */
+  inspect(index: string, options: { signal?: AbortSignal } = {}): Promise<SegmentContents[]> {
+    return this.#call((glue) => glue.tableInspect(this.#id, index), options.signal);
+  }
+
+  /** Holds an index against its column: every disagreement between the rows of the covered fragments and what the segments say of them. */
+  audit(index: string, options: AuditOptions = {}): Promise<AuditReport> {
+    const { sample, signal, onProgress } = options;
+    if (sample !== undefined) wholeNumber("sample", sample, 1);
+    const tell = onProgress === undefined ? undefined : (rows: number, rows_total: number): void => onProgress({ rows, rows_total });
+    return this.#call((glue) => glue.tableAudit(this.#id, index, sample === undefined ? {} : { sample }, tell), signal);
   }
 
   /** One logical index; its name is taken exactly, else regardless of case when only one fits. */

@@ -422,6 +422,47 @@ export interface RequestEvent {
   worker?: number;
 }
 
+/** What is inside one segment. */
+export interface SegmentContents {
+  uuid: string;
+  /** As the index method tells it: `method`, `rows`, `problems` and what the method has of its own; or `error` when it cannot be read. */
+  contents: Record<string, unknown>;
+}
+
+/** One disagreement between an index and its column. */
+export interface AuditFinding {
+  /** E.g. `ROW_MISSING`, `ROW_STALE`, `ZONE_TOO_TIGHT`, `FILE_SIZE`, `OVERLAP`. */
+  code: string;
+  /** `null` for what concerns several segments. */
+  segment: string | null;
+  fragment: number | null;
+  /** Row address or stable row id, whichever the segment stores, in decimal. */
+  row: string | null;
+  text: string;
+}
+
+/** What {@link Table.audit} found. */
+export interface AuditReport {
+  index: string;
+  method: string;
+  version: number;
+  /** Whether every covered fragment was looked at. */
+  exact: boolean;
+  /** The fragments whose rows were looked at. */
+  fragments: number[];
+  covered_fragments: Count;
+  rows: Count;
+  segments: number;
+  /** Of a sample that found nothing: with 95 % confidence fewer than this share of the covered fragments has faults. */
+  error_bound: number | null;
+  /** The first ten of each kind and segment. */
+  findings: AuditFinding[];
+  /** How many of each kind there are. */
+  counts: Record<string, Count>;
+  /** What was not looked at, and what is odd and harmless. */
+  notes: string[];
+}
+
 /** Progress of a job. */
 export interface ProgressEvent {
   phase: "build" | "commit" | "done";

@@ -43,6 +43,8 @@ export function tableShow(table: TableId): TaskId;
 export function tableFragments(table: TableId): TaskId;
 export function tableFragmentColumns(table: TableId): TaskId;
 export function tableIndex(table: TableId, index: string): TaskId;
+export function tableInspect(table: TableId, index: string): TaskId;
+export function tableAudit(table: TableId, index: string, options: unknown, onProgress: ((rows: number, total: number) => void) | undefined): TaskId;
 export function tableVersions(table: TableId): TaskId;
 export function tableTags(table: TableId): TaskId;
 export function tableBranches(table: TableId): TaskId;

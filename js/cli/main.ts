@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { open, WhetstoneError } from "../node.js";
-import type { OpenOptions, Plan, PlanCreateIndexOptions, PlanRefreshOptions, StoreOptions, Table } from "../node.js";
+import type { OpenOptions, Plan, PlanCreateIndexOptions, PlanRefreshOptions, SegmentContents, StoreOptions, Table } from "../node.js";
 import { serve } from "../serve.js";
 import { progress } from "./progress.js";
 import * as render from "./render.js";
@@ -30,6 +30,7 @@ export async function main(argv: string[]): Promise<number> {
       process.stdout.write(help(invocation.command));
       return EXIT.done;
     }
+    if (invocation.command === "audit") return await audit(invocation, interrupt.signal);
     await run(invocation, interrupt.signal);
     return EXIT.done;
   } catch (error) {
@@ -92,7 +93,9 @@ async function run(invocation: Invocation, signal: AbortSignal): Promise<void> {
     case "segments": {
       const found = second === undefined ? await table.indexes({ signal }) : [await table.index(second, { signal })];
       const indices = found.map(({ name, type, segments }) => ({ name, type, segments }));
-      return answer(invocation, { ...heading(table), indices }, (d) => render.segments(d.indices));
+      if (second === undefined) return answer(invocation, { ...heading(table), indices }, (d) => render.segments(d.indices));
+      const contents = await contentsOf(table, second, signal);
+      return answer(invocation, { ...heading(table), indices, contents }, (d) => `${render.segments(d.indices)}${render.contents(d.contents)}`);
     }
     case "column":
       return await column(invocation, table, second ?? "", signal);
@@ -104,7 +107,28 @@ async function run(invocation: Invocation, signal: AbortSignal): Promise<void> {
       return await job(invocation, table, given ?? await planJob(invocation, table, { ...planning, signal }), { ...(workers === undefined ? {} : { workers }), signal });
     case "transaction":
       return answer(invocation, await table.transaction(second ?? "", { signal }), (found) => render.transaction(second ?? "", found));
+    case "audit":
     case null:
+  }
+}
+
+/** Does an index say what its column says? That it does not is a failure of what was asked. */
+async function audit(invocation: Invocation, signal: AbortSignal): Promise<number> {
+  const [target = "", index = ""] = invocation.arguments;
+  const sample = invocation.number("sample", 1);
+  using table = await open(target, { ...openOptions(invocation), signal });
+  const report = await table.audit(index, { ...(sample === undefined ? {} : { sample }), signal });
+  answer(invocation, report, render.audit);
+  return report.findings.length === 0 ? EXIT.done : EXIT.failed;
+}
+
+/** What is inside the segments; `null` for methods this build does not read. */
+async function contentsOf(table: Table, index: string, signal: AbortSignal): Promise<SegmentContents[] | null> {
+  try {
+    return await table.inspect(index, { signal });
+  } catch (error) {
+    if (error instanceof WhetstoneError && error.code.startsWith("UNSUPPORTED")) return null;
+    throw error;
   }
 }
 

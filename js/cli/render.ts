@@ -1,5 +1,5 @@
 // The documents as text.
-import type { BuildPlan, FragmentInfo, IndexInfo, Plan, RefreshReport, SegmentInfo, ShowDocument, TransactionInfo } from "../types.js";
+import type { AuditReport, BuildPlan, FragmentInfo, IndexInfo, Plan, RefreshReport, SegmentContents, SegmentInfo, ShowDocument, TransactionInfo } from "../types.js";
 import { count, name, pairs, percent, plural, ranges, size, table } from "./text.js";
 
 /** Lines of `show`. */
@@ -67,6 +67,29 @@ export function segments(indices: Pick<IndexInfo, "name" | "segments">[]): strin
     { head: "SIZE", cell: (s) => size(s.size_bytes), right: true },
     { head: "STATUS", cell: (s) => (s.status_reason ? `${s.status}: ${s.status_reason}` : s.status) },
   ]);
+}
+
+/** Lines of what is inside segments, below the table of them. */
+export function contents(list: SegmentContents[] | null): string {
+  if (list === null) return "\n\nthis build does not read what is inside";
+  return list.map(({ uuid, contents }) => `\n\n${uuid}\n${pairs(Object.entries(contents).map(([key, value]) => [key, JSON.stringify(value)]))}`).join("");
+}
+
+/** Lines of `audit`. */
+export function audit(report: AuditReport): string {
+  const looked = `${plural(report.fragments.length, "fragment")} of ${count(report.covered_fragments)} covered, ${plural(report.rows, "row")}, ${plural(report.segments, "segment")}`;
+  const kinds = Object.entries(report.counts);
+  const bound = report.error_bound === null ? "" : `; with 95 % confidence fewer than ${percent(100 * report.error_bound, true)} of the fragments has faults`;
+  const verdict = kinds.length === 0 ? `nothing found${bound}` : kinds.map(([code, n]) => `${code} ${count(n)}`).join(", ");
+  const parts = [`${report.index} (${report.method}), version ${report.version}: ${looked}\n${verdict}`];
+  if (report.findings.length > 0) {
+    parts.push(table(report.findings, [
+      { head: "FINDING", cell: (f) => f.code },
+      { head: "SEGMENT", cell: (f) => f.segment?.slice(0, 8) ?? "–" },
+      { head: "WHAT", cell: (f) => f.text },
+    ]));
+  }
+  return [...parts, ...report.notes].join("\n\n");
 }
 
 /** Lines of `plan`, and of any job with --dry-run. */

@@ -36,6 +36,7 @@ const OPTIONS = {
   fragment: { value: "ID", help: "only rows of this fragment" },
   limit: { value: "ROWS", help: "at most so many rows" },
   arrow: { value: "FILE", help: "write the rows into this file, as an Arrow IPC stream" },
+  sample: { value: "N", help: "look at N covered fragments only, and state the error" },
   plan: { value: "FILE", help: "run this plan (as printed by plan --json; - is stdin) instead of planning" },
   port: { value: "PORT", help: "port to listen on; 0 takes a free one (8080)" },
   host: { value: "HOST", help: "address to listen on, and name to answer to (127.0.0.1)" },
@@ -68,6 +69,7 @@ export const COMMANDS = {
   refresh: { arguments: ["TABLE", "INDEX"], options: [...TABLE, ...PLANNING, "workers", "dry-run", "plan"], help: "index the fragments the index does not cover" },
   "create-index": { arguments: ["TABLE", "NAME", "COLUMN", "METHOD"], options: [...TABLE, "num-segments", "max-bytes", "param", "deferred", "replace", "workers", "dry-run", "plan"], help: "make an index" },
   "drop-index": { arguments: ["TABLE", "NAME"], options: [...TABLE, "dry-run", "plan"], help: "take an index of any method out of the table" },
+  audit: { arguments: ["TABLE", "INDEX"], options: [...TABLE, "sample"], help: "hold the index against its column, row by row" },
   transaction: { arguments: ["TABLE", "UUID"], options: TABLE, help: "which version a transaction became, if any" },
   serve: { arguments: ["DIR"], options: ["json", "quiet", "help", "port", "host", "writable", "origin", "page", "open"], help: "serve a folder of tables over HTTP, and the page" },
 } as const satisfies Record<string, Command>;

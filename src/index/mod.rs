@@ -6,9 +6,10 @@ mod bitmap;
 mod bloomfilter;
 mod btree;
 mod bytes;
+pub mod check;
 mod columns;
 mod distinct;
-mod hash;
+pub(crate) mod hash;
 pub mod json;
 mod keyed;
 mod labellist;
@@ -34,6 +35,8 @@ use crate::file::EncodedFile;
 use crate::format::index_metadata::IndexDetails;
 use crate::format::row::RowDomain;
 use crate::table::scan::ColumnBatch;
+
+use check::Check;
 
 pub use registry::{display_name, method_by_name, method_by_url};
 pub use segment::SegmentFiles;
@@ -155,6 +158,23 @@ pub trait IndexMethod: Sync {
         data_type: &DataType,
         drop: &dyn Fn(u64) -> bool,
     ) -> Result<Option<BuiltIndex>>;
+
+    /// How segments are held against rows of their column; `None` for methods that have no such check.
+    ///
+    /// # Errors
+    /// Those of opening and decoding the files.
+    async fn check(&self, _segment: &SegmentFiles, _data_type: &DataType) -> Result<Option<Check>> {
+        Ok(None)
+    }
+
+    /// What in the files themselves would lead a reader astray and is not among the problems of [`IndexMethod::inspect`],
+    /// as all of them has to be read to see it.
+    ///
+    /// # Errors
+    /// Those of opening and decoding the files.
+    async fn faults(&self, _segment: &SegmentFiles, _data_type: &DataType) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
 
     /// What is in the segment's files, for people (index-formats §16).
     ///

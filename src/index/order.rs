@@ -216,6 +216,19 @@ pub(crate) use with_number;
 /// How two values given as plain bytes (see [`bytes`](super::bytes)) compare.
 pub type Comparison = fn(&[u8], &[u8]) -> Ordering;
 
+/// Is a value given as plain bytes a float that is not a number?
+pub fn is_nan(data_type: &DataType, bytes: &[u8]) -> bool {
+    fn of<N: Number>(bytes: &[u8]) -> bool {
+        N::from_plain(bytes).is_some_and(N::is_nan)
+    }
+    match data_type {
+        DataType::Float16 => of::<f16>(bytes),
+        DataType::Float32 => of::<f32>(bytes),
+        DataType::Float64 => of::<f64>(bytes),
+        _ => false,
+    }
+}
+
 /// The index order of a type's values; `None` for types without one.
 pub fn comparison(data_type: &DataType) -> Option<Comparison> {
     fn by_number<N: Number>(left: &[u8], right: &[u8]) -> Ordering {

@@ -18,6 +18,11 @@ impl SegmentFiles {
         SegmentFiles { store, entry }
     }
 
+    /// The segment's folder.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
     /// The manifest entry.
     pub fn entry(&self) -> &IndexMetadata {
         &self.entry

@@ -3,6 +3,7 @@
 //! Every asynchronous export answers a task number at once; its outcome arrives through the host's `settle` (see `task`).
 //! Tables are numbers too, so that a handle JavaScript forgot, or kept after a crash, can do no harm.
 
+mod audit;
 mod build;
 mod columns;
 mod convert;

@@ -1,9 +1,13 @@
-//! Jobs on an index other than keeping it complete: making one, taking one away.
+//! Jobs on an index other than keeping it complete: making one, taking one away, holding one against its column.
 //!
-//! `create` plans with the planner of a refresh, and its plan is built and committed like one; `drop` has nothing to build.
+//! `create` plans with the planner of a refresh, and its plan is built and committed like one; `drop` has nothing to build; `audit` changes nothing.
 
+pub mod audit;
 pub mod create;
 pub mod drop;
+pub mod inspect;
 
+pub use audit::{AuditOptions, AuditReport, audit};
 pub use create::{CreateOptions, plan_create_index};
 pub use drop::{DROP, DropPlan, check_drop, commit_drop, plan_drop_index};
+pub use inspect::inspect;

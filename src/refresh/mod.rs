@@ -8,7 +8,7 @@ pub mod build;
 pub mod check;
 pub mod commit;
 mod costs;
-mod files;
+pub(crate) mod files;
 mod freshness;
 pub mod options;
 mod params;

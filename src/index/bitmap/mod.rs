@@ -14,6 +14,7 @@ use crate::file::EncodedFile;
 use crate::format::index_metadata::IndexDetails;
 use crate::format::row::RowDomain;
 use crate::index::btree::Btree;
+use crate::index::check::Check;
 use crate::index::keyed::{KeyWriter, counted};
 use crate::index::params::merge_known;
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles};
@@ -88,6 +89,10 @@ impl IndexMethod for Bitmap {
         drop: &dyn Fn(u64) -> bool,
     ) -> Result<Option<BuiltIndex>> {
         read::copy_without(segment, data_type, drop).await
+    }
+
+    async fn check(&self, _segment: &SegmentFiles, _data_type: &DataType) -> Result<Option<Check>> {
+        Ok(Some(Check::Keys(Box::new(read::Entries))))
     }
 
     async fn inspect(&self, segment: &SegmentFiles) -> Result<Value> {

@@ -1,7 +1,8 @@
 //! Reading what a BITMAP segment holds.
 
-use arrow::array::Array;
+use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::DataType;
+use async_trait::async_trait;
 use roaring::RoaringTreemap;
 use serde_json::{Value, json};
 
@@ -9,7 +10,8 @@ use crate::error::{Error, Result};
 use crate::format::treemap::encode_row_treemap;
 use crate::index::bitmap::{Bitmap, FILE, file};
 use crate::index::bytes::ValueBytes;
-use crate::index::keyed::{KEYS_AND_BITMAPS, KeyWriter, Keys, Top, summarise};
+use crate::index::check::{KeyCheck, value_keys};
+use crate::index::keyed::{KEYS_AND_BITMAPS, KeyWriter, Keys, Top, entries, summarise};
 use crate::index::{BuiltIndex, IndexMethod, Params, SegmentFiles};
 
 /// Files of the segment: the one, or the shards that nobody reads (index-formats §6).
@@ -19,6 +21,20 @@ async fn names(segment: &SegmentFiles) -> Result<(Vec<String>, bool)> {
         files.iter().map(|file| &file.path).filter(|name| name.starts_with("part_") && name.ends_with(FILE)).cloned().collect();
     let only_shards = !shards.is_empty() && files.iter().all(|file| file.path != FILE);
     Ok(if only_shards { (shards, true) } else { (vec![FILE.to_owned()], false) })
+}
+
+pub(super) struct Entries;
+
+#[async_trait(?Send)]
+impl KeyCheck for Entries {
+    fn keys(&self, values: &ArrayRef, each: &mut dyn FnMut(u64)) -> Result<()> {
+        value_keys(values, each)
+    }
+
+    async fn entries(&self, segment: &SegmentFiles, each: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        // Shards are read by nobody, so that their rows are as good as missing.
+        entries(segment, FILE, KEYS_AND_BITMAPS, each).await
+    }
 }
 
 pub(super) async fn stored_rows(segment: &SegmentFiles) -> Result<RoaringTreemap> {

@@ -66,7 +66,6 @@ pub fn insert(filter: &mut [u8], value: &[u8]) {
     }
 }
 
-#[cfg(test)]
 /// Whether a value may be in the filter; `false` is certain. A filter without blocks says yes.
 pub fn may_contain(filter: &[u8], value: &[u8]) -> bool {
     filter.len() < BLOCK || bits(filter.len(), value).all(|(byte, mask)| filter.get(byte).is_some_and(|byte| byte & mask != 0))

@@ -1,6 +1,7 @@
 //! BLOOMFILTER: for every run of `number_of_items` live rows of a fragment a filter of its values (index-formats §8).
 
 mod build;
+mod check;
 mod filter;
 mod read;
 
@@ -13,6 +14,7 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::format::index_metadata::IndexDetails;
 use crate::format::row::RowDomain;
+use crate::index::check::Check;
 use crate::index::params::{fraction, merge_known, positive};
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles};
 
@@ -105,6 +107,10 @@ impl IndexMethod for BloomFilter {
         drop: &dyn Fn(u64) -> bool,
     ) -> Result<Option<BuiltIndex>> {
         read::copy_without(segment, drop).await
+    }
+
+    async fn check(&self, segment: &SegmentFiles, _data_type: &DataType) -> Result<Option<Check>> {
+        Ok(Some(Check::Zones(check::check(segment).await?)))
     }
 
     async fn inspect(&self, segment: &SegmentFiles) -> Result<Value> {

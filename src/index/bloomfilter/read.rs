@@ -35,14 +35,14 @@ pub(super) async fn stored_rows(segment: &SegmentFiles) -> Result<RoaringTreemap
     Ok(ZoneFile::open(segment, FILE).await?.null_rows().await?.unwrap_or_default())
 }
 
-async fn has_null(file: &ZoneFile<'_>) -> Result<Vec<bool>> {
+pub(super) async fn has_null(file: &ZoneFile<'_>) -> Result<Vec<bool>> {
     let flags = file.column("has_null", &DataType::Boolean, false).await?;
     let flags = flags.as_boolean_opt().ok_or_else(|| file.corrupt("column `has_null` is not made of flags"))?;
     Ok(flags.values().iter().collect())
 }
 
 /// Calls `each` with the filters of all zones, in order and with their numbers.
-async fn each_filter(
+pub(super) async fn each_filter(
     segment: &SegmentFiles,
     file: &ZoneFile<'_>,
     each: &mut dyn FnMut(usize, &[u8]) -> Result<()>,
@@ -157,5 +157,6 @@ pub(super) async fn inspect(segment: &SegmentFiles) -> Result<Value> {
         "nulls": nulls.as_ref().map(RoaringTreemap::len),
         "null_rows_stored": nulls.is_some(),
         "problems": problems,
+        "remarks": places.remarks(),
     }))
 }

@@ -135,6 +135,7 @@ fn inspection() {
         json!({
             "method": "BLOOMFILTER", "index_version": 0, "number_of_items": 2, "probability": 0.1, "zones": 2, "fragments": [6],
             "filter_bytes": BLOCK, "false_positive_estimate": 0, "nulls": 1, "null_rows_stored": true, "problems": [],
+            "remarks": [],
         })
     );
 }

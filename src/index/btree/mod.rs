@@ -1,6 +1,7 @@
 //! BTREE: all values sorted, cut into pages of `batch_size` rows, with a lookup row per page (index-formats §5).
 
 mod build;
+mod check;
 mod read;
 mod write;
 
@@ -13,6 +14,7 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::format::index_metadata::IndexDetails;
 use crate::format::row::RowDomain;
+use crate::index::check::Check;
 use crate::index::order::with_number;
 use crate::index::params::{merge_known, positive};
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles};
@@ -103,6 +105,14 @@ impl IndexMethod for Btree {
         drop: &dyn Fn(u64) -> bool,
     ) -> Result<Option<BuiltIndex>> {
         read::copy_without(segment, data_type, drop).await
+    }
+
+    async fn check(&self, _segment: &SegmentFiles, data_type: &DataType) -> Result<Option<Check>> {
+        Ok(Some(Check::Keys(Box::new(check::Entries(data_type.clone())))))
+    }
+
+    async fn faults(&self, segment: &SegmentFiles, data_type: &DataType) -> Result<Vec<String>> {
+        check::page_faults(segment, data_type).await
     }
 
     async fn inspect(&self, segment: &SegmentFiles) -> Result<Value> {

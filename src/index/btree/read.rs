@@ -18,16 +18,16 @@ use crate::index::sort::PAGE_ROWS;
 use crate::index::{BuiltIndex, Params, SegmentFiles};
 
 /// Files of a segment by what they are.
-struct Layout {
+pub(super) struct Layout {
     /// One, or one per range in the legacy layout (index-formats §5.4).
-    data: Vec<String>,
+    pub(super) data: Vec<String>,
     /// The lookup file; in the legacy layout possibly that of a single part.
-    lookup: Vec<String>,
+    pub(super) lookup: Vec<String>,
     /// Is it the legacy layout?
-    parts: bool,
+    pub(super) parts: bool,
 }
 
-async fn layout(segment: &SegmentFiles) -> Result<Layout> {
+pub(super) async fn layout(segment: &SegmentFiles) -> Result<Layout> {
     let files = segment.files().await?;
     let names: Vec<String> = files.into_iter().map(|file| file.path).collect();
     let ending = |suffix: &str| -> Vec<String> {
@@ -47,7 +47,7 @@ async fn layout(segment: &SegmentFiles) -> Result<Layout> {
 }
 
 /// `batch_size` of a lookup file; 4096 when it is not there.
-fn batch_size(segment: &SegmentFiles, name: &str, lookup: &LanceFile) -> Result<u64> {
+pub(super) fn batch_size(segment: &SegmentFiles, name: &str, lookup: &LanceFile) -> Result<u64> {
     match lookup.metadata().get(BATCH_SIZE) {
         None => Ok(DEFAULT_BATCH_SIZE),
         Some(text) => text.parse().ok().filter(|size| *size > 0).ok_or_else(|| {
@@ -64,7 +64,7 @@ pub(super) async fn recover_params(segment: &SegmentFiles) -> Result<Params> {
 }
 
 /// The two columns of a data file, found by name and checked to be where Lance reads them.
-fn columns(segment: &SegmentFiles, name: &str, file: &LanceFile) -> Result<(usize, usize)> {
+pub(super) fn columns(segment: &SegmentFiles, name: &str, file: &LanceFile) -> Result<(usize, usize)> {
     match (file.column_index("values"), file.column_index("ids")) {
         (Some(0), Some(1)) => Ok((0, 1)),
         _ => Err(Error::corrupt(&segment.label(name), "the first two columns are not `values` and `ids`")),
@@ -86,7 +86,7 @@ pub(super) async fn stored_rows(segment: &SegmentFiles) -> Result<RoaringTreemap
     Ok(rows)
 }
 
-fn ids_of(segment: &SegmentFiles, name: &str, array: &ArrayRef) -> Result<UInt64Array> {
+pub(super) fn ids_of(segment: &SegmentFiles, name: &str, array: &ArrayRef) -> Result<UInt64Array> {
     match array.as_primitive_opt::<UInt64Type>() {
         Some(ids) if ids.null_count() == 0 => Ok(ids.clone()),
         _ => Err(Error::corrupt(&segment.label(name), "the column `ids` is not made of row ids")),

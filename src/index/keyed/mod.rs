@@ -1,9 +1,11 @@
 //! Files with one row per key and the bitmap of its rows: what BITMAP, LABEL_LIST and NGRAM segments are (index-formats §6).
 
+mod check;
 mod read;
 mod summary;
 mod write;
 
+pub use check::entries;
 pub use read::Keys;
 pub use summary::{Top, summarise};
 pub use write::KeyWriter;

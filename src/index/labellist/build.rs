@@ -50,8 +50,11 @@ impl Builder {
     }
 }
 
+/// Which items a row has.
+type ItemsOf<'a> = Box<dyn Fn(usize) -> Range<usize> + 'a>;
+
 /// The items of all rows, and which of them a row has.
-pub(super) fn lists(values: &ArrayRef) -> Option<(ArrayRef, Box<dyn Fn(usize) -> Range<usize> + '_>)> {
+pub(super) fn lists(values: &ArrayRef) -> Option<(ArrayRef, ItemsOf<'_>)> {
     fn ranges<O: TryInto<usize> + Copy>(offsets: &[O]) -> impl Fn(usize) -> Range<usize> + '_ {
         move |row| {
             let at = |row: usize| offsets.get(row).and_then(|offset| (*offset).try_into().ok()).unwrap_or(0);

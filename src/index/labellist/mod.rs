@@ -1,6 +1,7 @@
 //! LABEL_LIST: one row per distinct list item with the bitmap of the rows whose list has it (index-formats §9).
 
 mod build;
+mod check;
 mod read;
 
 use arrow::datatypes::DataType;
@@ -15,6 +16,7 @@ use crate::format::index_metadata::IndexDetails;
 use crate::format::row::RowDomain;
 use crate::format::treemap::encode_row_treemap;
 use crate::index::btree::Btree;
+use crate::index::check::Check;
 use crate::index::keyed::{KeyWriter, counted};
 use crate::index::params::merge_known;
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles};
@@ -100,6 +102,10 @@ impl IndexMethod for LabelList {
         drop: &dyn Fn(u64) -> bool,
     ) -> Result<Option<BuiltIndex>> {
         read::copy_without(segment, data_type, drop).await
+    }
+
+    async fn check(&self, _segment: &SegmentFiles, _data_type: &DataType) -> Result<Option<Check>> {
+        Ok(Some(Check::Keys(Box::new(check::Entries))))
     }
 
     async fn inspect(&self, segment: &SegmentFiles) -> Result<Value> {

@@ -14,7 +14,7 @@ use crate::index::labellist::{FILE, LabelList, NULL_LISTS, file as finished, ite
 use crate::index::{BuiltIndex, IndexMethod, Params, SegmentFiles};
 
 /// The rows whose list is null; `None` for files of version 0 that do not store them.
-async fn null_lists(segment: &SegmentFiles, file: &LanceFile) -> Result<Option<RoaringTreemap>> {
+pub(super) async fn null_lists(segment: &SegmentFiles, file: &LanceFile) -> Result<Option<RoaringTreemap>> {
     let label = segment.label(FILE);
     let Some(text) = file.metadata().get(NULL_LISTS) else { return Ok(None) };
     let number: u32 = text

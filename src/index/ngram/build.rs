@@ -30,7 +30,7 @@ impl Builder {
 }
 
 /// The text of a slot, whatever the offset width.
-fn text(values: &ArrayRef, slot: usize) -> Option<&str> {
+pub(super) fn text(values: &ArrayRef, slot: usize) -> Option<&str> {
     match values.data_type() {
         DataType::Utf8 => values.as_string_opt::<i32>().map(|texts| texts.value(slot)),
         _ => values.as_string_opt::<i64>().map(|texts| texts.value(slot)),

@@ -1,6 +1,7 @@
 //! NGRAM: for every run of three letters or digits the rows whose text has it (index-formats §10).
 
 mod build;
+mod check;
 mod read;
 mod trigram;
 
@@ -14,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::file::EncodedFile;
 use crate::format::index_metadata::IndexDetails;
 use crate::format::row::RowDomain;
+use crate::index::check::Check;
 use crate::index::keyed::{KeyWriter, Names};
 use crate::index::params::merge_known;
 use crate::index::postings::Layout;
@@ -91,6 +93,10 @@ impl IndexMethod for Ngram {
         drop: &dyn Fn(u64) -> bool,
     ) -> Result<Option<BuiltIndex>> {
         read::copy_without(segment, drop).await.map(Some)
+    }
+
+    async fn check(&self, _segment: &SegmentFiles, _data_type: &DataType) -> Result<Option<Check>> {
+        Ok(Some(Check::Keys(Box::new(check::Entries))))
     }
 
     async fn inspect(&self, segment: &SegmentFiles) -> Result<Value> {

@@ -1,6 +1,7 @@
 //! ZONEMAP: bounds and counts for every run of `rows_per_zone` live rows of a fragment (index-formats §7).
 
 mod build;
+mod check;
 mod details;
 mod extrema;
 mod read;
@@ -14,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::format::index_metadata::IndexDetails;
 use crate::format::row::RowDomain;
 use crate::index::btree::Btree;
+use crate::index::check::Check;
 use crate::index::params::{flag, merge_known, positive};
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles};
 
@@ -97,6 +99,10 @@ impl IndexMethod for ZoneMap {
         drop: &dyn Fn(u64) -> bool,
     ) -> Result<Option<BuiltIndex>> {
         read::copy_without(segment, data_type, drop).await
+    }
+
+    async fn check(&self, segment: &SegmentFiles, data_type: &DataType) -> Result<Option<Check>> {
+        Ok(Some(Check::Zones(check::check(segment, data_type).await?)))
     }
 
     async fn inspect(&self, segment: &SegmentFiles) -> Result<Value> {

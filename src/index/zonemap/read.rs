@@ -43,7 +43,7 @@ pub(super) async fn stored_rows(segment: &SegmentFiles) -> Result<RoaringTreemap
     Ok(ZoneFile::open(segment, FILE).await?.null_rows().await?.unwrap_or_default())
 }
 
-async fn zones(file: &ZoneFile<'_>) -> Result<Zones> {
+pub(super) async fn zones(file: &ZoneFile<'_>) -> Result<Zones> {
     Ok(Zones {
         null_counts: file.u32s("null_count").await?,
         nan_counts: file.u32s("nan_count").await?,
@@ -51,7 +51,7 @@ async fn zones(file: &ZoneFile<'_>) -> Result<Zones> {
     })
 }
 
-async fn bounds(file: &ZoneFile<'_>, data_type: &DataType) -> Result<[ArrayRef; 2]> {
+pub(super) async fn bounds(file: &ZoneFile<'_>, data_type: &DataType) -> Result<[ArrayRef; 2]> {
     Ok([file.column("min", data_type, true).await?, file.column("max", data_type, true).await?])
 }
 
@@ -147,6 +147,7 @@ pub(super) async fn inspect(segment: &SegmentFiles) -> Result<Value> {
         "min": min,
         "max": max,
         "problems": problems,
+        "remarks": zones.places.remarks(),
     }))
 }
 

@@ -60,25 +60,29 @@ impl Places {
         fragments
     }
 
-    /// What is wrong with how the zones lie, in words.
+    /// Zones that cannot be, in words.
     pub fn problems(&self) -> Vec<String> {
-        let mut problems = Vec::new();
+        let beyond = |(_, (fragment, start, length)): &(usize, (u64, u64, u64))| addresses(*fragment, *start, *length).is_none();
+        let text = |(at, (fragment, _, _))| format!("zone {at} of fragment {fragment} reaches past the rows a fragment can have");
+        self.iter().enumerate().filter(beyond).map(text).collect()
+    }
+
+    /// What is odd about how the zones lie, in words. Harmless: a row is looked for in every zone that has it.
+    pub fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
         let mut last: Option<(u64, u64)> = None;
-        for (at, (fragment, start, length)) in self.iter().enumerate() {
-            if addresses(fragment, start, length).is_none() {
-                problems.push(format!("zone {at} of fragment {fragment} reaches past the rows a fragment can have"));
-            }
+        for (fragment, start, length) in self.iter() {
             if let Some((before, end)) = last
                 && (before > fragment || (before == fragment && end > start))
             {
-                problems.push(format!(
+                remarks.push(format!(
                     "the zone of fragment {fragment} from row {start} on comes after the one of fragment {before} that ends at \
                      row {end}"
                 ));
             }
             last = Some((fragment, start.saturating_add(length)));
         }
-        problems
+        remarks
     }
 }
 

@@ -1,0 +1,26 @@
+//! Entries of a file of keys, for an audit.
+
+use arrow::array::{Array, BinaryArray};
+
+use crate::error::{Error, Result};
+use crate::index::SegmentFiles;
+use crate::index::bytes::ValueBytes;
+use crate::index::check::{NULL_KEY, key};
+use crate::index::keyed::{Keys, Names};
+
+/// Hands the hash of the key and the row of every entry of a file to `each`.
+///
+/// # Errors
+/// Those of reading the file.
+pub async fn entries(segment: &SegmentFiles, file_name: &str, names: Names, each: &mut dyn FnMut(u64, u64)) -> Result<()> {
+    let mut keys = Keys::open(segment, file_name, &segment.open(file_name).await?, names)?;
+    while let Some((values, bitmaps)) = keys.next().await? {
+        let bitmaps: BinaryArray = bitmaps;
+        let bytes = ValueBytes::new(&values).ok_or_else(|| Error::internal("an array has no readable values"))?;
+        for row in 0..values.len() {
+            let hash = if values.is_null(row) { NULL_KEY } else { key(bytes.get(row)) };
+            keys.rows(&bitmaps, row)?.iter().for_each(|id| each(hash, id));
+        }
+    }
+    Ok(())
+}

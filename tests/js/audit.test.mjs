@@ -1,0 +1,62 @@
+// Looking into indexes, and holding them against their columns, through the package and the command.
+import assert from "node:assert/strict";
+import path from "node:path";
+import test from "node:test";
+import { open } from "whetstone";
+import { command, copyTable, expected, fixtures } from "./support.mjs";
+
+const table = (name) => path.join(fixtures(), "tables", `${name}.lance`);
+
+async function json(args) {
+  const { status, stdout } = await command([...args, "--json"]);
+  return { status, document: JSON.parse(stdout) };
+}
+
+test("a sound index has no findings, and every row was looked at", async () => {
+  const handle = await open(table("segments_built_apart"));
+  for (const { name, type } of expected("segments_built_apart").indices.filter(({ type }) => type !== "Inverted")) {
+    const seen = [];
+    const report = await handle.audit(name, { onProgress: (progress) => seen.push(progress) });
+    assert.deepEqual([report.findings, report.counts, report.exact], [[], {}, true], name);
+    assert.deepEqual([report.rows, report.fragments, report.segments], [100, [0, 1, 2, 3], 2], name);
+    assert.deepEqual(seen.at(-1), { rows: 100, rows_total: 100 });
+    assert.equal(report.method.replace("_", "").toLowerCase(), type.toLowerCase());
+  }
+});
+
+test("an index that lies is named, and the command fails", async () => {
+  const { status, document } = await json(["audit", table("stale_pages_delta"), "k_idx"]);
+  assert.equal(status, 1);
+  assert.deepEqual(Object.keys(document.counts), ["ROW_STALE"]);
+  assert.ok(document.findings.every((finding) => finding.fragment === 1 && /^\d+$/.test(finding.row)));
+  const text = await command(["audit", table("stale_pages_delta"), "k_idx"]);
+  assert.equal(text.status, 1);
+  assert.match(text.stdout, /^ROW_STALE \d+$/m);
+  const sound = await command(["audit", table("stale_pages_merged"), "k_idx"]);
+  assert.equal(sound.status, 0);
+  assert.match(sound.stdout, /nothing found/);
+});
+
+test("a sample states its error, and a wrong one is refused", async () => {
+  const { document } = await json(["audit", table("fragments_200"), "k_idx", "--sample", "20"]);
+  assert.deepEqual([document.exact, document.fragments.length], [false, 20]);
+  assert.ok(document.error_bound > 0.13 && document.error_bound < 0.15, String(document.error_bound));
+  assert.equal((await command(["audit", table("fragments_200"), "k_idx", "--sample", "0"])).status, 2);
+});
+
+test("an audit is given up when its signal fires", async (t) => {
+  const handle = await open(copyTable(t, "legacy_fri_external"));
+  const abort = new AbortController();
+  const running = handle.audit("b_idx", { signal: abort.signal, onProgress: () => abort.abort() });
+  await assert.rejects(running, { code: "ABORTED" });
+});
+
+test("what is inside segments", async () => {
+  const { document } = await json(["segments", table("segments_built_apart"), "m_bitmap"]);
+  assert.deepEqual(document.contents.map(({ contents }) => [contents.method, contents.rows, contents.problems]), [["BITMAP", 50, []], ["BITMAP", 50, []]]);
+  assert.deepEqual(document.contents.map(({ uuid }) => uuid), document.indices[0].segments.map(({ uuid }) => uuid));
+  const text = await command(["segments", table("segments_built_apart"), "f_bloomfilter"]);
+  assert.match(text.stdout, /^ *number_of_items +8192$/m);
+  const other = await json(["segments", table("other_index_kinds"), "t_fm"]);
+  assert.deepEqual([other.status, other.document.contents], [0, null]);
+});
