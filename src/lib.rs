@@ -13,6 +13,7 @@ pub mod format;
 pub mod index;
 #[cfg(target_arch = "wasm32")]
 pub mod js;
+mod lists;
 pub mod maintain;
 pub mod refresh;
 pub mod store;

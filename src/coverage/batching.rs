@@ -6,6 +6,7 @@ use std::collections::BinaryHeap;
 use std::ops::Range;
 
 use crate::error::{Error, Result};
+use crate::lists::sorted_by_key;
 
 /// One run: consecutive entries of the work list, one segment to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,8 +24,7 @@ pub fn batch(fragments: &[(u32, u64)], n: usize) -> Result<Vec<Run>> {
     if n == 0 {
         return Err(Error::invalid("the number of segments must be at least 1; nothing was planned"));
     }
-    let mut list = fragments.to_vec();
-    list.sort_unstable_by_key(|(id, _)| *id);
+    let list = sorted_by_key(fragments.to_vec(), |(id, _)| *id);
     let sums = Prefix::new(&list);
     let k = n.min(list.len());
     let ranges = split(pack(&sums, budget(&list, &sums, k)), &sums, k);
@@ -123,8 +123,7 @@ fn split(runs: Vec<Range<usize>>, sums: &Prefix, k: usize) -> Vec<Range<usize>> 
         }
     }
     done.extend(heap.into_iter().map(|(_, len, Reverse(start))| start..start + len));
-    done.sort_unstable_by_key(|run| run.start);
-    done
+    sorted_by_key(done, |run| run.start)
 }
 
 /// The cut `c` inside a run of two or more that minimises `(max(left, right), |len - 2c|, c)`.

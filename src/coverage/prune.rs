@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::format::fragment::Fragment;
 use crate::format::schema::Schema;
+use crate::lists::sorted_by;
 
 /// Where the values of one field of one fragment are: equal keys = the same physical data.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -53,7 +54,7 @@ impl FragmentKey {
                 }
             }
         }
-        data.sort();
+        let mut data = sorted_by(data, Ord::cmp);
         data.dedup();
         FragmentKey {
             fragment: fragment.id,

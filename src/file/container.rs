@@ -10,6 +10,7 @@ use super::fault::le;
 use super::messages::{ColumnMetadata, FileDescriptor};
 use crate::error::{Error, ErrorCode, Result};
 use crate::format::schema::Field;
+use crate::lists::map_of;
 
 /// Bytes of the footer.
 pub(crate) const FOOTER: u64 = 40;
@@ -160,7 +161,7 @@ pub(crate) struct Descriptor {
 }
 
 fn text(map: impl IntoIterator<Item = (String, Vec<u8>)>) -> BTreeMap<String, String> {
-    map.into_iter().map(|(key, value)| (key, String::from_utf8_lossy(&value).into_owned())).collect()
+    map_of(map.into_iter().map(|(key, value)| (key, String::from_utf8_lossy(&value).into_owned())))
 }
 
 impl Descriptor {

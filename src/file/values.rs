@@ -179,7 +179,8 @@ impl Texts {
     }
 }
 
-fn offset(bytes: usize) -> Decoded<i32> {
+/// An end of a value as an Arrow offset.
+pub(crate) fn offset(bytes: usize) -> Decoded<i32> {
     i32::try_from(bytes).map_err(|_| Fault::TooLarge(format!("{bytes} bytes of strings in one slice, the limit is 2 GiB")))
 }
 

@@ -5,12 +5,12 @@
 
 use std::io::Read;
 
-use arrow::ipc;
 use bytes::Bytes;
 use roaring::RoaringBitmap;
 use ruzstd::decoding::StreamingDecoder;
 
 use super::bitmap::decode_roaring32;
+use super::flat::{Table, i64_of};
 use super::fragment::DeletionKind;
 use crate::error::{Error, ErrorCode, Result};
 
@@ -24,6 +24,31 @@ const STORED_RAW: i64 = -1;
 /// Window a zstd frame may ask for; a vector of this form holds some thousand values.
 const MAX_WINDOW: u64 = 8 << 20;
 const VALUE: usize = 4;
+
+/// Field numbers of Arrow's messages, and what the fields hold.
+mod arrow {
+    pub const FOOTER_SCHEMA: usize = 1;
+    pub const FOOTER_BATCHES: usize = 3;
+    /// Offset, length of the message and of its body.
+    pub const BLOCK: usize = 24;
+    pub const SCHEMA_FIELDS: usize = 1;
+    pub const FIELD_TYPE_KIND: usize = 2;
+    pub const FIELD_TYPE: usize = 3;
+    pub const KIND_INT: u8 = 2;
+    pub const INT_BITS: usize = 0;
+    pub const INT_SIGNED: usize = 1;
+    pub const MESSAGE_KIND: usize = 1;
+    pub const MESSAGE_HEADER: usize = 2;
+    pub const KIND_BATCH: u8 = 3;
+    pub const BATCH_ROWS: usize = 0;
+    pub const BATCH_NODES: usize = 1;
+    pub const BATCH_BUFFERS: usize = 2;
+    pub const BATCH_COMPRESSION: usize = 3;
+    /// Two 64-bit numbers: rows and nulls, or offset and length.
+    pub const PAIR: usize = 16;
+    pub const COMPRESSION_CODEC: usize = 0;
+    pub const CODEC_ZSTD: u8 = 1;
+}
 
 /// Decodes a deletion vector file into the physical offsets it deletes; contradictions are `CORRUPT_FILE`, a compression other
 /// than ZSTD is `UNSUPPORTED_ENCODING`.
@@ -40,51 +65,54 @@ fn decode_arrow(object: &str, file: &Bytes) -> Result<RoaringBitmap> {
     let tail = tail.ok_or_else(|| corrupt("is no Arrow IPC file: ARROW1 is missing at an end".into()))?;
     let footer_length = i32_at(file, tail).and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
     let footer = tail.checked_sub(footer_length).and_then(|at| file.get(at..tail));
-    let footer =
-        footer.ok_or_else(|| corrupt(format!("a footer of {footer_length} bytes in a file of {}", file.len())))?.to_vec();
-    let footer = ipc::root_as_footer(&footer).map_err(|e| corrupt(format!("the footer does not decode: {e}")))?;
+    let footer = footer.ok_or_else(|| corrupt(format!("a footer of {footer_length} bytes in a file of {}", file.len())))?;
+    let footer = Table::root(footer).ok_or_else(|| corrupt("the footer does not decode".into()))?;
 
-    let fields = footer.schema().and_then(|s| s.fields()).filter(|f| f.len() == 1).map(|f| f.get(0));
-    let int = fields.filter(|f| f.type_type() == ipc::Type::Int).and_then(|f| f.type_as_int());
-    if !int.is_some_and(|int| int.bitWidth() == 32 && !int.is_signed()) {
+    let fields = footer.table(arrow::FOOTER_SCHEMA).map(|schema| schema.tables(arrow::SCHEMA_FIELDS)).unwrap_or_default();
+    let int = match fields.as_slice() {
+        [field] if field.byte(arrow::FIELD_TYPE_KIND) == arrow::KIND_INT => field.table(arrow::FIELD_TYPE),
+        _ => None,
+    };
+    if !int.is_some_and(|int| int.i32(arrow::INT_BITS) == 32 && int.byte(arrow::INT_SIGNED) == 0) {
         return Err(corrupt("its schema is not one uint32 column".into()));
     }
-    let blocks = footer.recordBatches().map(|b| b.iter().collect::<Vec<_>>()).unwrap_or_default();
+    let blocks: Vec<_> = footer.vector(arrow::FOOTER_BATCHES, arrow::BLOCK).collect();
     let [block] = blocks.as_slice() else { return Err(corrupt(format!("has {} record batches, not one", blocks.len()))) };
+    let (offset, body_length) = (i64_of(block, 0), i64_of(block, 16));
+    let metadata_length = i64::from(i32_at(block, 8).unwrap_or(0));
 
     let part = |start: i64, length: i64| {
         let start = usize::try_from(start).ok()?;
         file.get(start..start.checked_add(usize::try_from(length).ok()?)?)
     };
-    let metadata = part(block.offset(), i64::from(block.metaDataLength()));
+    let metadata = part(offset, metadata_length);
     let metadata = metadata.ok_or_else(|| corrupt("its record batch lies outside the file".into()))?;
-    let body = block.offset().checked_add(i64::from(block.metaDataLength())).and_then(|at| part(at, block.bodyLength()));
+    let body = offset.checked_add(metadata_length).and_then(|at| part(at, body_length));
     let body = body.ok_or_else(|| corrupt("the body of its record batch lies outside the file".into()))?;
     let message = metadata.strip_prefix(CONTINUATION).unwrap_or(metadata).get(VALUE..);
-    let message = message.ok_or_else(|| corrupt("the record batch message is cut off".into()))?.to_vec();
-    let message =
-        ipc::root_as_message(&message).map_err(|e| corrupt(format!("the record batch message does not decode: {e}")))?;
-    let batch = message.header_as_record_batch().ok_or_else(|| corrupt("its message is no record batch".into()))?;
+    let message = message.ok_or_else(|| corrupt("the record batch message is cut off".into()))?;
+    let message = Table::root(message).ok_or_else(|| corrupt("the record batch message does not decode".into()))?;
+    let batch = message.table(arrow::MESSAGE_HEADER).filter(|_| message.byte(arrow::MESSAGE_KIND) == arrow::KIND_BATCH);
+    let batch = batch.ok_or_else(|| corrupt("its message is no record batch".into()))?;
 
-    let rows = u64::try_from(batch.length()).map_err(|_| corrupt(format!("{} rows", batch.length())))?;
-    if batch.nodes().is_some_and(|nodes| nodes.iter().any(|n| n.null_count() != 0)) {
+    let rows = batch.i64(arrow::BATCH_ROWS);
+    let rows = u64::try_from(rows).map_err(|_| corrupt(format!("{rows} rows")))?;
+    if batch.vector(arrow::BATCH_NODES, arrow::PAIR).any(|node| i64_of(node, 8) != 0) {
         return Err(corrupt("holds null offsets".into()));
     }
-    let buffers = batch.buffers().map(|b| b.iter().collect::<Vec<_>>()).unwrap_or_default();
+    let buffers: Vec<_> = batch.vector(arrow::BATCH_BUFFERS, arrow::PAIR).collect();
     let [_, values] = buffers.as_slice() else {
         return Err(corrupt(format!("its column has {} buffers, not a validity and a value buffer", buffers.len())));
     };
-    let stored = usize::try_from(values.offset()).ok().zip(usize::try_from(values.length()).ok());
+    let stored = usize::try_from(i64_of(values, 0)).ok().zip(usize::try_from(i64_of(values, 8)).ok());
     let stored = stored.and_then(|(at, length)| body.get(at..at.checked_add(length)?));
     let stored = stored.ok_or_else(|| corrupt("its value buffer lies outside the record batch".into()))?;
     let wanted = rows.checked_mul(VALUE as u64).ok_or_else(|| corrupt(format!("{rows} rows")))?;
 
-    let Some(compression) = batch.compression() else { return collect(object, stored, rows) };
-    if compression.codec() != ipc::CompressionType::ZSTD {
-        let text = format!(
-            "{object}: a deletion vector compressed with {:?} cannot be read by this build, only ZSTD",
-            compression.codec()
-        );
+    let Some(compression) = batch.table(arrow::BATCH_COMPRESSION) else { return collect(object, stored, rows) };
+    let codec = compression.byte(arrow::COMPRESSION_CODEC);
+    if codec != arrow::CODEC_ZSTD {
+        let text = format!("{object}: a deletion vector with compression {codec} cannot be read by this build, only ZSTD (1)");
         return Err(Error::new(ErrorCode::UnsupportedEncoding, text).with("object", object));
     }
     if rows == 0 {

@@ -11,6 +11,7 @@ use super::proto;
 use super::schema::Schema;
 use super::transaction::Transaction;
 use crate::error::{Error, ErrorCode, Result};
+use crate::lists::map_of;
 
 /// A manifest message, decoded; `raw` keeps every byte for rewriting.
 #[derive(Clone, Debug, Default)]
@@ -276,8 +277,8 @@ impl Manifest {
             next_row_id: m.next_row_id,
             data_storage_version,
             timestamp_ms: m.timestamp.map(|t| t.seconds.saturating_mul(1000).saturating_add(i64::from(t.nanos) / 1_000_000)),
-            config: m.config.into_iter().collect(),
-            table_metadata: m.table_metadata.into_iter().collect(),
+            config: map_of(m.config),
+            table_metadata: map_of(m.table_metadata),
             base_paths: m.base_paths.into_iter().map(BasePath::from).collect(),
             branch: m.branch,
             fragments,

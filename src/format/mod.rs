@@ -9,6 +9,7 @@
 pub mod bitmap;
 pub mod deletion;
 pub mod flags;
+mod flat;
 pub mod fragment;
 pub mod index_metadata;
 pub mod manifest;

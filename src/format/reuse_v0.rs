@@ -11,6 +11,7 @@ use super::row::RowAddress;
 use super::treemap::decode_roaring64;
 use super::{proto, wire};
 use crate::error::{Error, ErrorCode, Result};
+use crate::lists::map_of;
 
 const DETAILS_TYPE: &str = "lance.table.FragmentReuseIndexDetails";
 
@@ -237,7 +238,7 @@ impl ReuseVersion {
             let old = group.old_fragments.iter().map(digest).collect::<Result<Vec<_>>>()?;
             let new = group.new_fragments.iter().map(digest).collect::<Result<Vec<_>>>()?;
             let survivors = decode_roaring64(object, &group.changed_row_addrs).map_err(|e| fault(e.message().to_owned()))?;
-            let of_fragment: BTreeMap<u32, &RoaringBitmap> = survivors.bitmaps().filter(|(_, b)| !b.is_empty()).collect();
+            let of_fragment = map_of(survivors.bitmaps().filter(|(_, b)| !b.is_empty()));
             let mut before = 0u64;
             let mut listed = 0usize;
             for fragment in &old {

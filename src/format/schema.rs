@@ -6,6 +6,7 @@ use arrow::datatypes::{DataType, TimeUnit};
 
 use super::proto;
 use crate::error::{Error, ErrorCode, Result};
+use crate::lists::map_of;
 
 /// One field of the flattened list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,7 +130,7 @@ impl From<proto::Field> for Field {
 
 /// Arrow metadata values are UTF-8; what is not is shown with replacement characters and stays as it is in the raw bytes.
 fn text_values(metadata: HashMap<String, Vec<u8>>) -> BTreeMap<String, String> {
-    metadata.into_iter().map(|(k, v)| (k, String::from_utf8_lossy(&v).into_owned())).collect()
+    map_of(metadata.into_iter().map(|(k, v)| (k, String::from_utf8_lossy(&v).into_owned())))
 }
 
 /// Splits a dotted path into names; backticks quote.

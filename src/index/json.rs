@@ -3,9 +3,11 @@
 use std::fmt::Write;
 
 use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
-use arrow::util::display::{ArrayFormatter, FormatOptions};
+use arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, Float16Type, Float32Type, Float64Type, TimeUnit};
 use serde_json::Value;
+
+use super::order::numbers;
+use super::times;
 
 /// Largest whole number every JSON reader keeps exactly.
 const EXACT: u64 = 1 << 53;
@@ -31,22 +33,52 @@ pub fn scalar(array: &ArrayRef, row: usize) -> Value {
         DataType::Binary => hex(array.as_binary::<i32>().value(row)),
         DataType::LargeBinary => hex(array.as_binary::<i64>().value(row)),
         DataType::FixedSizeBinary(_) => hex(array.as_fixed_size_binary().value(row)),
-        other => {
-            let options = FormatOptions::default();
-            let text = match ArrayFormatter::try_new(array.as_ref(), &options) {
-                Ok(formatter) => formatter.value(row).try_to_string().ok(),
-                Err(_) => None,
-            };
-            let Some(text) = text else { return Value::Null };
-            if !other.is_integer() {
-                return Value::String(text);
-            }
-            match text.parse::<i64>() {
-                Ok(number) if number.unsigned_abs() <= EXACT => number.into(),
-                _ => Value::String(text),
-            }
-        }
+        DataType::Utf8 => array.as_string::<i32>().value(row).into(),
+        DataType::LargeUtf8 => array.as_string::<i64>().value(row).into(),
+        DataType::Decimal128(_, scale) => decimal(array.as_primitive::<Decimal128Type>().value(row), *scale),
+        DataType::Decimal256(_, scale) => decimal(array.as_primitive::<Decimal256Type>().value(row), *scale),
+        other => match whole(array, row) {
+            Some(number) => number_or_time(number, other),
+            None => Value::String(format!("(a value of type {other})")),
+        },
     }
+}
+
+/// The stored number of an integer, date, time, timestamp or duration.
+fn whole(array: &ArrayRef, row: usize) -> Option<i128> {
+    Some(match array.data_type() {
+        DataType::UInt8 => i128::from(*numbers::<u8>(array)?.get(row)?),
+        DataType::UInt16 => i128::from(*numbers::<u16>(array)?.get(row)?),
+        DataType::UInt32 => i128::from(*numbers::<u32>(array)?.get(row)?),
+        DataType::UInt64 => i128::from(*numbers::<u64>(array)?.get(row)?),
+        other => match other.primitive_width()? {
+            1 => i128::from(numbers::<u8>(array)?.get(row)?.cast_signed()),
+            2 => i128::from(numbers::<u16>(array)?.get(row)?.cast_signed()),
+            4 => i128::from(numbers::<u32>(array)?.get(row)?.cast_signed()),
+            8 => i128::from(numbers::<u64>(array)?.get(row)?.cast_signed()),
+            _ => return None,
+        },
+    })
+}
+
+fn number_or_time(number: i128, data_type: &DataType) -> Value {
+    // All but u64 fit, and that is no time.
+    let stored = i64::try_from(number).unwrap_or(i64::MAX);
+    Value::String(match data_type {
+        DataType::Date32 => times::date(stored),
+        DataType::Date64 => times::timestamp(stored, TimeUnit::Millisecond),
+        DataType::Time32(unit) | DataType::Time64(unit) => times::time(stored, *unit),
+        DataType::Timestamp(unit, None) => times::timestamp(stored, *unit),
+        // Stored in UTC, whatever the zone; names of zones are not known here.
+        DataType::Timestamp(unit, Some(_)) => format!("{}Z", times::timestamp(stored, *unit)),
+        DataType::Duration(unit) => times::duration(stored, *unit),
+        _ if number.unsigned_abs() <= u128::from(EXACT) => return stored.into(),
+        _ => number.to_string(),
+    })
+}
+
+fn decimal(value: impl std::fmt::Display, scale: i8) -> Value {
+    Value::String(times::decimal(&value.to_string(), scale))
 }
 
 fn items(list: &ArrayRef) -> Value {

@@ -22,6 +22,7 @@ mod segment;
 mod sort;
 #[cfg(test)]
 mod testing;
+mod times;
 mod zonemap;
 mod zones;
 

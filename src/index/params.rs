@@ -5,6 +5,15 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::index::Params;
 
+/// Parameters or counts of these names.
+pub fn collected(entries: impl IntoIterator<Item = (String, Value)>) -> Params {
+    let mut params = Params::new();
+    for (key, value) in entries {
+        params.insert(key, value);
+    }
+    params
+}
+
 /// `given` over `base`, refusing keys the method does not have: Lance ignores them without a word, which hides typos.
 ///
 /// # Errors

@@ -1,7 +1,5 @@
 //! DROP INDEX: every segment of a name leaves the manifest in one commit. Files stay until Lance cleans old versions up.
 
-use std::collections::BTreeSet;
-
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -10,6 +8,7 @@ use crate::coverage::fate::{Fate, SegmentFate};
 use crate::error::{Error, ErrorCode, Result};
 use crate::format::flags::check_write;
 use crate::format::index_metadata::IndexMetadata;
+use crate::lists::set_of;
 use crate::refresh::RefreshReport;
 use crate::refresh::plan::FORMAT;
 use crate::refresh::resolve::{exact_name, never_gone};
@@ -145,7 +144,7 @@ impl Proposal for Drop<'_> {
             return Ok(Decision::Nothing { why: "the index is gone already".to_owned(), left_out: Vec::new() });
         }
         check_write(&file.manifest, &file.indices)?;
-        let planned: BTreeSet<Uuid> = plan.segments.iter().map(|s| s.uuid).collect();
+        let planned = set_of(plan.segments.iter().map(|s| s.uuid));
         let same_fields = |e: &IndexMetadata| e.name == *name && e.fields == plan.index.fields;
         let seen = removed.iter().any(|e| planned.contains(&e.uuid));
         if !(seen || removed.iter().all(same_fields) && never_gone(latest, plan.v_plan, &same_fields).await?) {

@@ -7,6 +7,7 @@ use crate::error::{ErrorCode, Result};
 use crate::format::index_metadata::IndexMetadata;
 use crate::format::manifest::Manifest;
 use crate::index::Params;
+use crate::lists::sorted_by_key;
 use crate::store::Store;
 
 /// Complete parameters and their origin.
@@ -96,6 +97,5 @@ fn lost(code: ErrorCode) -> bool {
 fn newest_first<'a>(segments: &[&'a IndexMetadata]) -> Vec<&'a IndexMetadata> {
     let mut list = segments.to_vec();
     list.reverse();
-    list.sort_by_key(|s| std::cmp::Reverse((s.created_at_ms, s.dataset_version)));
-    list
+    sorted_by_key(list, |s| std::cmp::Reverse((s.created_at_ms, s.dataset_version)))
 }

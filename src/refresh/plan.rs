@@ -229,6 +229,6 @@ impl RefreshPlan {
     /// Per fragment that is built or copied, the files it was planned on.
     pub fn keys(&self) -> BTreeMap<u32, &FragmentKey> {
         let copied = self.tasks.iter().filter_map(|task| task.copy_of.as_ref()).flat_map(|copy| &copy.files);
-        self.runs.iter().flat_map(|run| &run.files).chain(copied).map(|key| (key.fragment, key)).collect()
+        crate::lists::map_of(self.runs.iter().flat_map(|run| &run.files).chain(copied).map(|key| (key.fragment, key)))
     }
 }

@@ -27,6 +27,7 @@ use crate::format::index_metadata::IndexMetadata;
 use crate::format::manifest::Manifest;
 use crate::format::reuse_v0::check_derivable;
 use crate::format::row::RowDomain;
+use crate::lists::sorted_by_key;
 use crate::table::Table;
 use crate::table::column::field_type;
 use crate::table::show::{js_text, refresh_command};
@@ -195,8 +196,7 @@ impl<'a> Planner<'a> {
             let before = (self.work.clone(), self.copies.len());
             self.close_overlaps();
             // The newest first: an older manifest that lists it lists most others too, and proves them clean as well.
-            let mut segments = self.resolved.segments.clone();
-            segments.sort_by_key(|s| std::cmp::Reverse(s.dataset_version));
+            let segments = sorted_by_key(self.resolved.segments.clone(), |s| std::cmp::Reverse(s.dataset_version));
             for segment in segments {
                 let Some(bitmap) = &segment.fragment_bitmap else { continue };
                 let covers = self.effective(segment);

@@ -3,7 +3,7 @@
 //! Nothing is taken over from the attempt before: a drop, a compaction or another refresh that landed in between is seen
 //! because the facts are read again, never because a conflict was guessed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use roaring::RoaringBitmap;
 use uuid::Uuid;
@@ -24,6 +24,7 @@ use crate::format::manifest::Manifest;
 use crate::format::reuse_v0::check_derivable;
 use crate::format::row::RowDomain;
 use crate::index::{IndexMethod, method_by_name};
+use crate::lists::set_of;
 use crate::table::Table;
 use crate::table::publish::IndexChange;
 
@@ -137,7 +138,7 @@ async fn check_identity(table: &Table, plan: &RefreshPlan, named: &[&IndexMetada
     if let Some(other) = named.iter().find(|e| e.details.as_ref().is_none_or(|d| d.type_url != target.type_url)) {
         return Err(changed(format!("segment {} is of another type", other.uuid)));
     }
-    let planned: BTreeSet<Uuid> = plan.segments.iter().map(|s| s.uuid).collect();
+    let planned = set_of(plan.segments.iter().map(|s| s.uuid));
     if named.iter().any(|e| planned.contains(&e.uuid))
         || never_gone(table, plan.v_plan, &|e| e.name == target.name && e.fields == [target.field_id]).await?
     {
@@ -172,7 +173,7 @@ impl Attempt<'_> {
             return Ok(Verdict::NothingToDo(self.left_out()));
         }
         let target = &self.plan.index.target;
-        let reasons: BTreeSet<&str> = self.left_out.values().map(|(why, _)| why.as_str()).collect();
+        let reasons = set_of(self.left_out.values().map(|(why, _)| why.as_str()));
         let text = format!(
             "nothing of what was built for index {} can be used on version {}: {}; nothing was committed",
             target.name,
@@ -185,7 +186,7 @@ impl Attempt<'_> {
 
     /// Existing segments that the plan does not take out: they are there to stay, whoever wrote them.
     fn staying(&self) -> Vec<(&IndexMetadata, RoaringBitmap)> {
-        let leaving: BTreeSet<Uuid> = self.plan.segments.iter().filter(|s| s.fate == Fate::Removed).map(|s| s.uuid).collect();
+        let leaving = set_of(self.plan.segments.iter().filter(|s| s.fate == Fate::Removed).map(|s| s.uuid));
         self.named
             .iter()
             .filter(|e| !leaving.contains(&e.uuid))
@@ -340,7 +341,7 @@ impl Attempt<'_> {
             check_details(&target.name, &kept, built)?;
         }
         let incoming = claims.values().fold(RoaringBitmap::new(), |all, claim| all | claim);
-        let cleared: BTreeSet<Uuid> = self.plan.segments.iter().filter(|s| s.fate == Fate::Kept).map(|s| s.uuid).collect();
+        let cleared = set_of(self.plan.segments.iter().filter(|s| s.fate == Fate::Kept).map(|s| s.uuid));
         let mut freshness = Freshness::new(self.table, self.method).await?;
         for segment in kept {
             if freshness.domain(segment) != target.row_domain {

@@ -1,13 +1,14 @@
 //! [`DavStore`]: an `ObjectStore` on plain HTTP and WebDAV.
 //!
-//! object_store's own HTTP store lists (PROPFIND), overwrites (PUT, with MKCOL for missing folders) and deletes; what it
-//! lacks is here: reads that send nothing but a range, and create-if-absent. It is built on the origin, because with a path
+//! object_store's own HTTP store lists (PROPFIND) and overwrites (PUT, with MKCOL for missing folders); what it lacks is
+//! here: reads that send nothing but a range, and create-if-absent. It is built on the origin, because with a path
 //! in its base URL its listings and reads disagree about names.
 
 use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures::StreamExt;
 use futures::stream::BoxStream;
 use http::header::{CONTENT_TYPE, IF_NONE_MATCH};
 use http::{Method, StatusCode};
@@ -54,13 +55,8 @@ impl DavStore {
         Ok(DavStore { client, http, origin })
     }
 
-    /// The URL of an object: every segment percent-encoded, also signs that have a meaning in URLs.
     fn url(&self, path: &str) -> String {
-        let mut url = self.origin.clone();
-        if let Ok(mut segments) = url.path_segments_mut() {
-            segments.clear().extend(path.split('/'));
-        }
-        url.into()
+        url_of(self.origin.clone(), path)
     }
 
     async fn make_folder(&self, path: &str) -> object_store::Result<StatusCode> {
@@ -95,6 +91,15 @@ impl DavStore {
     }
 }
 
+/// The URL of an object: every segment percent-encoded, also signs that have a meaning in URLs.
+fn url_of(origin: Url, path: &str) -> String {
+    let mut url = origin;
+    if let Ok(mut segments) = url.path_segments_mut() {
+        segments.clear().extend(path.split('/'));
+    }
+    url.into()
+}
+
 /// The status inside an error, when the server answered at all.
 fn status(error: &object_store::Error) -> Option<u16> {
     super::fault::fault_of("PUT", error)?.status()
@@ -121,7 +126,7 @@ impl ObjectStore for DavStore {
                     status => Err(Fault::new(FaultKind::Status(status.as_u16()), "PUT", "").into()),
                 }
             }
-            PutMode::Update(_) => Err(refused("`put_opts` with `PutMode::Update`")),
+            PutMode::Update(_) => plain::refused("DavStore", "`put_opts` with `PutMode::Update`"),
         }
     }
 
@@ -130,7 +135,7 @@ impl ObjectStore for DavStore {
         _location: &Path,
         _opts: PutMultipartOptions,
     ) -> object_store::Result<Box<dyn MultipartUpload>> {
-        Err(refused("`put_multipart_opts`"))
+        plain::refused("DavStore", "`put_multipart_opts`")
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> object_store::Result<GetResult> {
@@ -141,7 +146,15 @@ impl ObjectStore for DavStore {
         &self,
         locations: BoxStream<'static, object_store::Result<Path>>,
     ) -> BoxStream<'static, object_store::Result<Path>> {
-        self.http.delete_stream(locations)
+        let (client, origin) = (self.client.clone(), self.origin.clone());
+        let delete = move |location: object_store::Result<Path>| {
+            let (client, origin) = (client.clone(), origin.clone());
+            async move {
+                let location = location?;
+                plain::delete(&client, &url_of(origin, location.as_ref()), &location).await.map(|()| location)
+            }
+        };
+        locations.then(delete).boxed()
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
@@ -153,12 +166,8 @@ impl ObjectStore for DavStore {
     }
 
     async fn copy_opts(&self, _from: &Path, _to: &Path, _options: CopyOptions) -> object_store::Result<()> {
-        Err(refused("`copy_opts`"))
+        plain::refused("DavStore", "`copy_opts`")
     }
-}
-
-fn refused(operation: &str) -> object_store::Error {
-    object_store::Error::NotImplemented { operation: operation.to_owned(), implementer: "DavStore".to_owned() }
 }
 
 impl fmt::Debug for DavStore {

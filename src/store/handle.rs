@@ -1,5 +1,6 @@
 //! [`Store`]: one table root on any `ObjectStore`.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use super::retry::with_retries;
 use super::target::Opener;
 use crate::env::EnvRef;
 use crate::error::{Changed, Error, ErrorCode, Result};
+use crate::lists::{sorted_by, sorted_by_key};
 
 /// Ranges closer than this are read as one, in bytes (design §8).
 const GAP: u64 = 64 * 1024;
@@ -315,8 +317,7 @@ impl Store {
                 entries.extend(page);
                 token = next;
                 if token.is_none() {
-                    entries.sort_by(|a: &Entry, b| a.name.cmp(&b.name));
-                    return Ok(entries);
+                    return Ok(sorted_by(entries, by_name));
                 }
             }
         }
@@ -339,13 +340,12 @@ impl Store {
         let listed = self.object.list_with_delimiter(Some(&location)).await;
         let status = status_of("LIST", &listed);
         self.finish(timer, "LIST", dir, None, 0, 0, status);
-        let mut entries: Vec<Entry> = match listed {
+        let entries: Vec<Entry> = match listed {
             Ok(list) => list.objects.into_iter().filter_map(|meta| entry(&location, meta)).collect(),
             Err(object_store::Error::NotFound { .. }) => Vec::new(),
             Err(error) => return Err(listing_error(dir, &error)),
         };
-        entries.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(entries)
+        Ok(sorted_by(entries, by_name))
     }
 
     async fn page(&self, dir: &str, max: Option<usize>, token: Option<String>) -> Result<(Vec<Entry>, Option<String>)> {
@@ -506,10 +506,14 @@ async fn collect(
     Ok(if rest.is_empty() { first.unwrap_or_default() } else { rest.freeze() })
 }
 
+fn by_name(a: &Entry, b: &Entry) -> Ordering {
+    a.name.cmp(&b.name)
+}
+
 /// Ranges to read for `ranges`: sorted, disjoint, near ones joined.
 fn merge(ranges: &[Range<u64>]) -> Vec<Range<u64>> {
-    let mut sorted: Vec<Range<u64>> = ranges.iter().filter(|r| r.start < r.end).cloned().collect();
-    sorted.sort_by_key(|r| (r.start, r.end));
+    let wanted = ranges.iter().filter(|r| r.start < r.end).cloned().collect();
+    let sorted = sorted_by_key(wanted, |r: &Range<u64>| (r.start, r.end));
     let mut merged: Vec<Range<u64>> = Vec::new();
     for range in sorted {
         match merged.last_mut() {

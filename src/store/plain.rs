@@ -1,4 +1,4 @@
-//! A plain GET of a URL as an object_store answer: no header but the range, so that no preflight is needed.
+//! Plain requests for a URL as object_store answers: no header but the range, so that a GET needs no preflight.
 
 use bytes::Bytes;
 use futures::StreamExt;
@@ -25,6 +25,24 @@ pub fn request(method: Method, url: &str) -> http::request::Builder {
 pub fn finish(builder: http::request::Builder, body: HttpRequestBody) -> object_store::Result<http::Request<HttpRequestBody>> {
     let name = builder.method_ref().map(Method::to_string).unwrap_or_default();
     builder.body(body).map_err(|_| Fault::new(FaultKind::Connect, &name, "the address is not a URL").into())
+}
+
+/// DELETEs `url`, which stands for `location`.
+pub async fn delete(client: &HttpClient, url: &str, location: &Path) -> object_store::Result<()> {
+    let request = finish(request(Method::DELETE, url), HttpRequestBody::empty())?;
+    match client.execute(request).await.map_err(wrap)?.status() {
+        status if status.is_success() => Ok(()),
+        StatusCode::NOT_FOUND => {
+            let fault = Fault::new(FaultKind::Status(404), "DELETE", "");
+            Err(object_store::Error::NotFound { path: location.to_string(), source: Box::new(fault) })
+        }
+        status => Err(Fault::new(FaultKind::Status(status.as_u16()), "DELETE", "").into()),
+    }
+}
+
+/// What no store of ours does.
+pub fn refused<T>(store: &str, operation: &str) -> object_store::Result<T> {
+    Err(object_store::Error::NotImplemented { operation: operation.to_owned(), implementer: store.to_owned() })
 }
 
 /// GETs `url`, which stands for `location`.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::stream::BoxStream;
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
 use http::Method;
 use object_store::aws::{AmazonS3, AmazonS3Builder, AwsCredentialProvider};
 use object_store::client::HttpClient;
@@ -187,18 +188,16 @@ impl fmt::Display for S3Store {
     }
 }
 
+// Only what is used is passed on: the client's other calls (multipart and bulk requests with their XML, copies) would be part
+// of every download of the engine.
 #[async_trait]
 impl ObjectStore for S3Store {
     async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> object_store::Result<PutResult> {
         self.inner.put_opts(location, payload, opts).await
     }
 
-    async fn put_multipart_opts(
-        &self,
-        location: &Path,
-        opts: PutMultipartOptions,
-    ) -> object_store::Result<Box<dyn MultipartUpload>> {
-        self.inner.put_multipart_opts(location, opts).await
+    async fn put_multipart_opts(&self, _: &Path, _: PutMultipartOptions) -> object_store::Result<Box<dyn MultipartUpload>> {
+        plain::refused("S3Store", "`put_multipart_opts`")
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> object_store::Result<GetResult> {
@@ -213,19 +212,29 @@ impl ObjectStore for S3Store {
         &self,
         locations: BoxStream<'static, object_store::Result<Path>>,
     ) -> BoxStream<'static, object_store::Result<Path>> {
-        self.inner.delete_stream(locations)
+        let store = self.clone();
+        let delete = move |location: object_store::Result<Path>| {
+            let store = store.clone();
+            async move {
+                let location = location?;
+                let url = store.inner.signed_url(Method::DELETE, &location, SIGNED_FOR).await?;
+                plain::delete(&store.client, url.as_str(), &location).await.map(|()| location)
+            }
+        };
+        locations.then(delete).boxed()
     }
 
-    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
-        self.inner.list(prefix)
+    fn list(&self, _: Option<&Path>) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
+        // Pages are asked for one by one (`list_page`).
+        stream::once(async { plain::refused("S3Store", "`list`") }).boxed()
     }
 
-    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> object_store::Result<ListResult> {
-        self.inner.list_with_delimiter(prefix).await
+    async fn list_with_delimiter(&self, _: Option<&Path>) -> object_store::Result<ListResult> {
+        plain::refused("S3Store", "`list_with_delimiter`")
     }
 
-    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> object_store::Result<()> {
-        self.inner.copy_opts(from, to, options).await
+    async fn copy_opts(&self, _: &Path, _: &Path, _: CopyOptions) -> object_store::Result<()> {
+        plain::refused("S3Store", "`copy_opts`")
     }
 }
 

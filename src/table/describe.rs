@@ -12,6 +12,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::format::index_metadata::{IndexDetails, IndexMetadata};
 use crate::format::manifest::Manifest;
 use crate::format::schema::Schema;
+use crate::lists::map_of;
 
 /// Lance's name of an index type from its details and its file names. Given by the layer above, which knows the methods.
 pub type DisplayName = fn(Option<&IndexDetails>, &[&str]) -> String;
@@ -205,7 +206,7 @@ pub async fn segments(table: &Table, index: Option<&str>, display: DisplayName) 
     let names: Vec<String> = infos.iter().map(|info| info.name.clone()).collect();
     let wanted = index.map(|index| resolve_index_name(&names, index)).transpose()?;
     let chosen = infos.into_iter().filter(|info| wanted.as_ref().is_none_or(|wanted| *wanted == info.name));
-    Ok(chosen.map(|info| (info.name, info.segments)).collect())
+    Ok(map_of(chosen.map(|info| (info.name, info.segments))))
 }
 
 /// The index that `asked` means: the one of exactly that name, else the only one that differs in case.

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use super::reading::{Fetched, manifest_path, read_manifest};
 use crate::error::{Error, ErrorCode, Result};
 use crate::format::naming::{Naming, parse_name};
+use crate::lists::sorted_by_key;
 use crate::store::{Entry, Store, is_listing_refused, is_not_found};
 
 /// Names asked for on the first page: the newest is the first that is a manifest, and few others sort before it.
@@ -26,14 +27,14 @@ pub struct Listed {
 /// The manifests of a listing, oldest version first; staging leftovers and detached ones are left out. Both naming schemes
 /// in one folder are an error, as they are for every reader that looks at all of it.
 pub fn manifests(entries: Vec<Entry>) -> Result<Vec<Listed>> {
-    let mut found: Vec<Listed> = entries
+    let found = entries
         .into_iter()
         .filter_map(|entry| {
             let (naming, version) = parse_name(&entry.name)?;
             (naming != Naming::Detached).then_some(Listed { naming, version, entry })
         })
         .collect();
-    found.sort_by_key(|listed| listed.version);
+    let found = sorted_by_key(found, |listed: &Listed| listed.version);
     if let Some(first) = found.first()
         && let Some(other) = found.iter().find(|listed| listed.naming != first.naming)
     {

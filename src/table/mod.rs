@@ -10,6 +10,7 @@ pub mod column;
 pub mod commit;
 pub mod describe;
 mod handle;
+mod ipc;
 mod latest;
 pub mod publish;
 mod reading;

@@ -3,8 +3,6 @@
 //! What is to be published is decided anew on every attempt, from the manifest of the version it would replace: the loop knows
 //! nothing of refreshes or drops, and a [`Proposal`] knows nothing of attempts.
 
-use std::collections::BTreeSet;
-
 use async_trait::async_trait;
 use futures::future::LocalBoxFuture;
 use serde::{Deserialize, Serialize};
@@ -17,6 +15,7 @@ use crate::error::{Changed, Error, ErrorCode, Result};
 use crate::format::index_metadata::IndexMetadata;
 use crate::format::next_manifest::NextManifest;
 use crate::format::transaction::Transaction;
+use crate::lists::set_of;
 
 /// Attempts before giving up, as many as Lance makes.
 const ATTEMPTS: u32 = 20;
@@ -217,7 +216,7 @@ fn put_together(latest: &Table, uuid: Uuid, change: &mut IndexChange) -> Transac
 }
 
 fn next_manifest(latest: &Table, transaction: &Transaction, change: &IndexChange) -> Result<bytes::Bytes> {
-    let removed: BTreeSet<Uuid> = change.removed.iter().map(|e| e.uuid).collect();
+    let removed = set_of(change.removed.iter().map(|e| e.uuid));
     let stays = latest.manifest().indices.iter().filter(|e| !removed.contains(&e.uuid));
     NextManifest {
         base: latest.manifest(),

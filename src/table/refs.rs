@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::format::refs::{Branch, Tag, branch_of_file_name};
+use crate::lists::map_of;
 use crate::store::{Store, is_not_found};
 
 const TAGS: &str = "_refs/tags";
@@ -83,7 +84,7 @@ async fn read_all<T>(
         }
     });
     let found: Vec<Option<(String, T)>> = read.buffered(IN_FLIGHT).try_collect().await?;
-    Ok(found.into_iter().flatten().collect())
+    Ok(map_of(found.into_iter().flatten()))
 }
 
 /// All tags by name.
@@ -98,7 +99,7 @@ pub async fn tags(main: &Store) -> Result<BTreeMap<String, TagInfo>> {
         manifest_size: tag.manifest_size,
         metadata: tag.metadata.unwrap_or_default(),
     };
-    Ok(tags.into_iter().map(|(name, tag)| (name, info(tag))).collect())
+    Ok(map_of(tags.into_iter().map(|(name, tag)| (name, info(tag)))))
 }
 
 /// All branches by name.
@@ -111,5 +112,5 @@ pub async fn branches(main: &Store) -> Result<BTreeMap<String, BranchInfo>> {
         manifest_size: branch.manifest_size,
         metadata: branch.metadata.unwrap_or_default(),
     };
-    Ok(branches.into_iter().map(|(name, branch)| (name, info(branch))).collect())
+    Ok(map_of(branches.into_iter().map(|(name, branch)| (name, info(branch)))))
 }

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, UInt64Array};
-use arrow::datatypes::{DataType, Field, Schema};
-use arrow::error::ArrowError;
-use arrow::ipc::writer::StreamWriter;
+use arrow::array::{Array, ArrayRef, UInt64Array};
+use arrow::datatypes::{DataType, Field};
 use serde::Deserialize;
 
 use super::Table;
+use super::ipc::IpcStream;
 use super::scan::{BatchRows, ColumnBatch, FragmentScan, ScanContext};
 use crate::error::{Error, ErrorCode, Result};
 use crate::format::fragment::Fragment;
@@ -155,17 +154,15 @@ impl ColumnValues {
     /// # Errors
     /// Those of reading; `MEMORY_LIMIT` when the answer would be over 1 GiB.
     pub async fn ipc(&self) -> Result<Vec<u8>> {
-        let schema = Arc::new(Schema::new(vec![
+        let mut stream = IpcStream::new(vec![
             Field::new(&self.path, self.data_type.clone(), self.nullable),
             Field::new("_rowaddr", DataType::UInt64, false),
-        ]));
-        let mut writer = StreamWriter::try_new(Vec::new(), &schema).map_err(|e| unwritten(&e))?;
+        ])?;
         self.read(&mut |batch| {
             let ids = (0..batch.values.len()).map(|at| batch.rows.get(at));
             let ids: ArrayRef = Arc::new(UInt64Array::from_iter(ids));
-            let batch = RecordBatch::try_new(schema.clone(), vec![batch.values, ids]).map_err(|e| unwritten(&e))?;
-            writer.write(&batch).map_err(|e| unwritten(&e))?;
-            if writer.get_ref().len() > MOST_BYTES {
+            stream.batch(&[batch.values, ids])?;
+            if stream.len() > MOST_BYTES {
                 let text = format!(
                     "the values of {} are more than {MOST_BYTES} bytes: read them in parts, with offset and limit",
                     self.path
@@ -175,12 +172,8 @@ impl ColumnValues {
             Ok(())
         })
         .await?;
-        writer.into_inner().map_err(|e| unwritten(&e))
+        Ok(stream.finish())
     }
-}
-
-fn unwritten(error: &ArrowError) -> Error {
-    Error::internal(format!("the values could not be written as Arrow IPC: {error}"))
 }
 
 fn by_fragment(addresses: &[String]) -> Result<BTreeMap<u32, Vec<u32>>> {

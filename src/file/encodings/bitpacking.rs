@@ -1,66 +1,33 @@
 //! Packed groups of 1024 values (file-format §7.1), with the width in front (inline) or in the message (out of line).
 
 use arrow::buffer::MutableBuffer;
-use arrow::datatypes::ArrowNativeType;
-use lance_bitpacking::BitPacking;
 
+use super::unpack::{self, GROUP, Word};
 use super::{BlockReader, ChunkReader, MAX_BLOCK_VALUES, plain, single, word_width};
 use crate::file::fault::{Decoded, corrupt, part};
 use crate::file::messages::encoding21::{self as message, Compressive};
 use crate::file::values::{Physical, Values};
 
-const GROUP: usize = 1024;
-
-/// A word type the kernel knows.
-trait Word: BitPacking + ArrowNativeType {
-    const BYTES: usize;
-    fn load(bytes: &[u8], into: &mut Vec<Self>);
-}
-
-macro_rules! word {
-    ($($ty:ty),*) => { $(impl Word for $ty {
-        const BYTES: usize = size_of::<$ty>();
-        fn load(bytes: &[u8], into: &mut Vec<$ty>) {
-            let (words, _) = bytes.as_chunks::<{ size_of::<$ty>() }>();
-            into.clear();
-            into.extend(words.iter().map(|word| <$ty>::from_le_bytes(*word)));
-        }
-    })* };
-}
-word!(u8, u16, u32, u64);
-
-/// Unpacks one group of `width`-bit values onto the end of `out`. `scratch` is reused between groups.
-#[allow(unsafe_code)]
-fn unpack<T: Word>(width: usize, packed: &[u8], scratch: &mut Vec<T>, out: &mut MutableBuffer) -> Decoded<()> {
-    if width > 8 * T::BYTES || packed.len() != 128 * width {
-        return corrupt(format!("a packed group of {} bytes for {width}-bit values in {}-byte words", packed.len(), T::BYTES));
-    }
+/// Unpacks one group of `width`-bit values onto the end of `out`.
+fn unpack<T: Word>(width: usize, packed: &[u8], out: &mut MutableBuffer) -> Decoded<()> {
     let start = out.len() / T::BYTES;
     out.resize(out.len() + GROUP * T::BYTES, 0);
-    if width == 0 {
+    if width == 0 && packed.is_empty() {
         return Ok(());
     }
-    T::load(packed, scratch);
-    let words = 128 * width / T::BYTES;
-    let Some(target) = out.typed_data_mut::<T>().get_mut(start..start + GROUP) else {
-        return corrupt("a packed group at an odd position");
-    };
-    if scratch.len() != words || target.len() != GROUP {
-        return corrupt("a packed group of the wrong size");
+    match out.typed_data_mut::<T>().get_mut(start..) {
+        Some(target) => unpack::unpack(width, packed, target),
+        None => corrupt("a packed group at an odd position"),
     }
-    // SAFETY: the kernel requires width <= bits of T (checked first), an input of exactly 1024 * width / T words and an
-    // output of exactly 1024 values (both checked in the line above).
-    unsafe { T::unchecked_unpack(width, scratch, target) };
-    Ok(())
 }
 
 /// Unpacks one group of `width`-bit values in words of `bytes` bytes onto the end of `out`.
 pub(crate) fn unpack_group(bytes: usize, width: usize, packed: &[u8], out: &mut MutableBuffer) -> Decoded<()> {
     match bytes {
-        1 => unpack::<u8>(width, packed, &mut Vec::new(), out),
-        2 => unpack::<u16>(width, packed, &mut Vec::new(), out),
-        4 => unpack::<u32>(width, packed, &mut Vec::new(), out),
-        8 => unpack::<u64>(width, packed, &mut Vec::new(), out),
+        1 => unpack::<u8>(width, packed, out),
+        2 => unpack::<u16>(width, packed, out),
+        4 => unpack::<u32>(width, packed, out),
+        8 => unpack::<u64>(width, packed, out),
         other => corrupt(format!("packed values of {other} bytes")),
     }
 }
@@ -83,7 +50,7 @@ impl Inline {
         let width = part(block, 0, T::BYTES, "a packed group")?.iter().rev().fold(0u64, |w, b| w << 8 | u64::from(*b));
         let width = usize::try_from(width).unwrap_or(usize::MAX);
         let before = out.len();
-        unpack::<T>(width, block.get(T::BYTES..).unwrap_or_default(), &mut Vec::new(), out)?;
+        unpack::<T>(width, block.get(T::BYTES..).unwrap_or_default(), out)?;
         out.truncate(before + n * T::BYTES);
         Ok(())
     }
@@ -134,16 +101,15 @@ impl OutOfLine {
             return corrupt(format!("{} bytes of {}-bit packed values, {n} were announced", block.len(), self.width));
         }
         out.reserve(n.next_multiple_of(GROUP) * T::BYTES);
-        let mut scratch = Vec::new();
         for index in 0..n / GROUP {
-            unpack::<T>(self.width, part(block, index * group, group, "a packed group")?, &mut scratch, out)?;
+            unpack::<T>(self.width, part(block, index * group, group, "a packed group")?, out)?;
         }
         let last = part(block, whole, rest, "a packed tail")?;
         if rest == tail * T::BYTES {
             out.extend_from_slice(last);
         } else {
             let before = out.len();
-            unpack::<T>(self.width, last, &mut scratch, out)?;
+            unpack::<T>(self.width, last, out)?;
             out.truncate(before + tail * T::BYTES);
         }
         Ok(())

@@ -4,7 +4,7 @@ use super::variable::Variable;
 use super::{ChunkReader, ItemReader, kind, name};
 use crate::file::fault::{Decoded, corrupt, le, part, unsupported};
 use crate::file::messages::encoding21::{self as message, Compressive};
-use crate::file::values::{Physical, Texts, Values};
+use crate::file::values::{Physical, Values, offset};
 
 const TABLE_BYTES: usize = 2312;
 const MAGIC: u64 = 0x4653_5354;
@@ -39,39 +39,50 @@ impl Symbols {
         Ok(Symbols { codes, compressed: header >> 24 & 1 == 1 })
     }
 
-    /// Appends the decoded form of one value to `out`.
-    pub(crate) fn decode(&self, value: &[u8], out: &mut Vec<u8>) -> Decoded<()> {
+    /// Most bytes that `codes` bytes of code can stand for, and room for the last symbol.
+    fn room(codes: usize) -> usize {
+        8 * codes + 8
+    }
+
+    /// Appends one decoded value to `out`.
+    pub(crate) fn append(&self, value: &[u8], out: &mut Vec<u8>) -> Decoded<()> {
+        let at = out.len();
+        out.resize(at + Symbols::room(value.len()), 0);
+        let end = self.decode(value, out, at)?;
+        out.truncate(end);
+        Ok(())
+    }
+
+    /// Decodes one value into `out` from `at` on, where [`Symbols::room`] bytes are; returns where it ends.
+    #[inline(always)]
+    fn decode(&self, value: &[u8], out: &mut [u8], mut at: usize) -> Decoded<usize> {
         if !self.compressed {
-            out.extend_from_slice(value);
-            return Ok(());
+            return match out.get_mut(at..at + value.len()) {
+                Some(slot) => {
+                    slot.copy_from_slice(value);
+                    Ok(at + value.len())
+                }
+                None => corrupt("strings that outgrow their chunk"),
+            };
         }
-        // Every symbol is stored as 8 bytes and overwritten past its length by the next one: no copy of variable length.
-        let start = out.len();
-        out.resize(start + 8 * value.len(), 0);
-        let mut rest = out.get_mut(start..).unwrap_or_default();
-        let mut written = 0usize;
         let mut codes = value.iter();
         while let Some(code) = codes.next() {
-            if *code == ESCAPE {
-                let (Some(literal), Some(slot)) = (codes.next(), rest.first_mut()) else {
-                    return corrupt("FSST codes that end inside an escape");
-                };
-                *slot = *literal;
-                written += 1;
-                rest = rest.get_mut(1..).unwrap_or_default();
-                continue;
-            }
-            let Some((symbol, length)) = self.codes.get(usize::from(*code)).filter(|(_, length)| *length > 0) else {
-                return corrupt(format!("FSST code {code}, which has no symbol"));
+            // Every symbol is stored as 8 bytes and overwritten past its length by the next one: no copy of variable length.
+            let (symbol, length) = match self.codes.get(usize::from(*code)) {
+                Some((symbol, length)) if *length > 0 => (*symbol, *length),
+                _ if *code == ESCAPE => match codes.next() {
+                    Some(literal) => ([*literal, 0, 0, 0, 0, 0, 0, 0], 1),
+                    None => return corrupt("FSST codes that end inside an escape"),
+                },
+                _ => return corrupt(format!("FSST code {code}, which has no symbol")),
             };
-            if let Some(slot) = rest.first_chunk_mut::<8>() {
-                *slot = *symbol;
+            match out.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<8>()) {
+                Some(slot) => *slot = symbol,
+                None => return corrupt("strings that outgrow their chunk"),
             }
-            written += usize::from(*length);
-            rest = rest.get_mut(usize::from(*length)..).unwrap_or_default();
+            at += usize::from(length);
         }
-        out.truncate(start + written);
-        Ok(())
+        Ok(at)
     }
 }
 
@@ -103,7 +114,16 @@ impl ChunkReader for FsstChunks {
 
     fn read(&self, buffers: &[&[u8]], n: usize, out: &mut Values) -> Decoded<()> {
         let out = out.texts()?;
-        self.values.each(buffers, n, |value| value_to(&self.symbols, value, out))
+        let mut at = out.data.len();
+        // Room for all values at once: to make it value by value costs more than decoding.
+        out.data.resize(at + Symbols::room(buffers.iter().map(|buffer| buffer.len()).sum()), 0);
+        self.values.each(buffers, n, |value| {
+            at = self.symbols.decode(value, &mut out.data, at)?;
+            out.offsets.push(offset(at)?);
+            Ok(())
+        })?;
+        out.data.truncate(at);
+        Ok(())
     }
 }
 
@@ -121,13 +141,10 @@ impl FsstItem {
 
 impl ItemReader for FsstItem {
     fn read(&self, value: &[u8], out: &mut Values) -> Decoded<()> {
-        value_to(&self.symbols, value, out.texts()?)
+        let out = out.texts()?;
+        self.symbols.append(value, &mut out.data)?;
+        out.end_value()
     }
-}
-
-fn value_to(symbols: &Symbols, value: &[u8], out: &mut Texts) -> Decoded<()> {
-    symbols.decode(value, &mut out.data)?;
-    out.end_value()
 }
 
 #[cfg(test)]
@@ -150,14 +167,17 @@ mod tests {
     #[test]
     fn symbols_escapes_and_corruption() {
         let symbols = Symbols::parse(&table(&["a", "hello wo", "rld"], true)).unwrap();
-        let mut out = b"kept".to_vec();
-        symbols.decode(&[1, 2, 255, b'!', 0, 255, 255], &mut out).unwrap();
-        assert_eq!(out, b"kepthello world!a\xff");
-        assert!(symbols.decode(&[3], &mut out).is_err());
-        assert!(symbols.decode(&[1, 255], &mut out).is_err());
-        let mut plain = Vec::new();
-        Symbols::parse(&table(&["a"], false)).unwrap().decode(&[255, 9], &mut plain).unwrap();
-        assert_eq!(plain, [255, 9]);
+        let decode = |symbols: &Symbols, codes: &[u8]| {
+            let mut out = vec![0; 4 + Symbols::room(codes.len())];
+            let end = symbols.decode(codes, &mut out, 4)?;
+            Ok::<_, crate::file::fault::Fault>(out[4..end].to_vec())
+        };
+        assert_eq!(decode(&symbols, &[1, 2, 255, b'!', 0, 255, 255]).unwrap(), b"hello world!a\xff");
+        assert_eq!(decode(&symbols, &[1, 1, 1]).unwrap(), b"hello wohello wohello wo");
+        assert!(decode(&symbols, &[3]).is_err());
+        assert!(decode(&symbols, &[1, 255]).is_err());
+        let plain = Symbols::parse(&table(&["a"], false)).unwrap();
+        assert_eq!(decode(&plain, &[255, 9]).unwrap(), [255, 9]);
     }
 
     #[test]

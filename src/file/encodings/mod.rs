@@ -13,6 +13,7 @@ mod general;
 mod packed_struct;
 mod rle;
 pub(crate) mod sequence;
+mod unpack;
 mod variable;
 mod variable_packed_struct;
 

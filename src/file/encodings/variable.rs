@@ -75,7 +75,7 @@ impl<'a> Slots<'a> {
     }
 
     /// All values back to back, and the first offset.
-    fn all(&self) -> Decoded<(&'a [u8], u64)> {
+    pub(crate) fn all(&self) -> Decoded<(&'a [u8], u64)> {
         let first = self.first();
         let last = le(self.table.get(self.table.len().saturating_sub(self.width)..).unwrap_or_default());
         let bytes = usize::try_from(first).ok().zip(usize::try_from(last).ok()).and_then(|(a, b)| self.bytes.get(a..b));
@@ -116,6 +116,7 @@ impl<'a> Slots<'a> {
     }
 
     /// Calls `each` with every value in order.
+    #[inline(always)]
     fn for_each(&self, mut each: impl FnMut(&'a [u8]) -> Decoded<()>) -> Decoded<()> {
         let mut from = self.first();
         for offset in self.table.chunks_exact(self.width).skip(1) {

@@ -6,8 +6,7 @@ use arrow::datatypes::DataType;
 use crate::error::{Error, ErrorCode, Result};
 use crate::index::btree::batch_size;
 use crate::index::btree::write::PageWriter;
-use crate::index::order::with_number;
-use crate::index::sort::{BoolSorter, ByteSorter, NumberSorter, Sorted, ValueSorter, null_ids};
+use crate::index::sort::{Sorted, ValueSorter, null_ids, sorter};
 use crate::index::{BuildSpec, BuiltIndex, SegmentBuilder};
 use crate::table::scan::ColumnBatch;
 
@@ -21,22 +20,12 @@ pub(super) struct Builder {
 
 impl Builder {
     pub(super) fn new(spec: BuildSpec) -> Result<Builder> {
-        let sorter = sorter(&spec.data_type)?;
+        let sorter = sorter(&spec.data_type).ok_or_else(|| {
+            Error::new(ErrorCode::UnsupportedType, format!("BTREE does not index columns of type {}", spec.data_type))
+        })?;
         let writer = PageWriter::new(&spec.data_type, &spec.logical_type, batch_size(&spec.params)?, spec.index_version);
         Ok(Builder { writer, sorter, nulls: Vec::new(), data_type: spec.data_type })
     }
-}
-
-fn sorter(data_type: &DataType) -> Result<Box<dyn ValueSorter>> {
-    Ok(match data_type {
-        DataType::Boolean => Box::new(BoolSorter::default()),
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary | DataType::FixedSizeBinary(_) => {
-            Box::new(ByteSorter::new(data_type.clone()))
-        }
-        other => with_number!(other, N => Box::new(NumberSorter::<N>::new(other.clone())), else {
-            return Err(Error::new(ErrorCode::UnsupportedType, format!("BTREE does not index columns of type {other}")));
-        }),
-    })
 }
 
 impl SegmentBuilder for Builder {
@@ -59,6 +48,7 @@ impl SegmentBuilder for Builder {
         let ids = UInt64Array::new(ids, None);
         let mut start = 0;
         for page in pages {
+            let page = page?;
             let page_ids = ids.slice(start, page.len().min(ids.len() - start));
             start += page_ids.len();
             writer.push(&page, page_ids)?;

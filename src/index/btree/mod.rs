@@ -15,8 +15,8 @@ use crate::error::{Error, Result};
 use crate::format::index_metadata::IndexDetails;
 use crate::format::row::RowDomain;
 use crate::index::check::Check;
-use crate::index::order::with_number;
-use crate::index::params::{merge_known, positive};
+use crate::index::order::with_key;
+use crate::index::params::{collected, merge_known, positive};
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles};
 
 /// Build parameter: rows per page.
@@ -65,12 +65,12 @@ impl IndexMethod for Btree {
             DataType::Boolean | DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary => true,
             // Values without bytes are not in any column file that this build reads.
             DataType::FixedSizeBinary(width) => *width > 0,
-            other => with_number!(other, N => size_of::<N>() > 0, else false),
+            other => with_key!(other, K => size_of::<K>() > 0, else false),
         }
     }
 
     fn default_params(&self) -> Params {
-        Params::from_iter([(ZONE_SIZE.to_owned(), DEFAULT_BATCH_SIZE.into())])
+        collected([(ZONE_SIZE.to_owned(), DEFAULT_BATCH_SIZE.into())])
     }
 
     fn merge_params(&self, base: Params, given: &Params) -> Result<Params> {

@@ -14,8 +14,10 @@ use crate::index::btree::{BATCH_SIZE, DEFAULT_BATCH_SIZE, PAGE_DATA, PAGE_LOOKUP
 use crate::index::columns::{Pieces, pair, whole};
 use crate::index::json::scalar;
 use crate::index::order::descent;
+use crate::index::params::collected;
 use crate::index::sort::PAGE_ROWS;
 use crate::index::{BuiltIndex, Params, SegmentFiles};
+use crate::lists::sorted_by;
 
 /// Files of a segment by what they are.
 pub(super) struct Layout {
@@ -31,11 +33,9 @@ pub(super) async fn layout(segment: &SegmentFiles) -> Result<Layout> {
     let files = segment.files().await?;
     let names: Vec<String> = files.into_iter().map(|file| file.path).collect();
     let ending = |suffix: &str| -> Vec<String> {
-        let mut found: Vec<String> =
-            names.iter().filter(|name| name.starts_with("part_") && name.ends_with(suffix)).cloned().collect();
+        let found = names.iter().filter(|name| name.starts_with("part_") && name.ends_with(suffix)).cloned().collect();
         // Parts are numbered by a decimal u64; of equal digits text order is number order.
-        found.sort_by_key(|name| (name.len(), name.clone()));
-        found
+        sorted_by(found, |a: &String, b| (a.len(), a).cmp(&(b.len(), b)))
     };
     let parts = ending(PAGE_DATA);
     let has_lookup = names.iter().any(|name| name == PAGE_LOOKUP);
@@ -60,7 +60,7 @@ pub(super) async fn recover_params(segment: &SegmentFiles) -> Result<Params> {
     let layout = layout(segment).await?;
     let Some(name) = layout.lookup.first() else { return Ok(Params::new()) };
     let size = batch_size(segment, name, &segment.open(name).await?)?;
-    Ok(Params::from_iter([(ZONE_SIZE.to_owned(), size.into())]))
+    Ok(collected([(ZONE_SIZE.to_owned(), size.into())]))
 }
 
 /// The two columns of a data file, found by name and checked to be where Lance reads them.

@@ -10,9 +10,10 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::file::gather::{concat, take};
 use crate::file::{FileWriter, WriterField};
 use crate::format::index_metadata::IndexDetails;
+use crate::index::BuiltIndex;
 use crate::index::btree::{BATCH_SIZE, PAGE_DATA, PAGE_LOOKUP, RANGE_PARTITIONED, TYPE_URL};
+use crate::index::params::collected;
 use crate::index::sort::PAGE_ROWS;
-use crate::index::{BuiltIndex, Params};
 
 /// Takes rows in index order, nulls first, and writes `page_data.lance` and `page_lookup.lance`.
 pub(super) struct PageWriter {
@@ -127,7 +128,7 @@ impl PageWriter {
                 lookup.write_page(column, values)?;
             }
         }
-        let stats = Params::from_iter([
+        let stats = collected([
             ("pages".to_owned(), pages.into()),
             ("batch_size".to_owned(), self.batch_size.into()),
             ("nulls".to_owned(), self.nulls.into()),

@@ -1,22 +1,27 @@
 //! Strings and binaries: unsigned byte order, shorter first.
 //!
-//! Rows are distributed over buckets by eight bytes taken after the common prefix, between splitters drawn from a sample.
-//! Rows with a splitter's very bytes are divided by length: those that end there are equal, the others go on after it. So
-//! every division gets ahead, whatever the column holds, and no bucket is sorted that the scratch space is too small for.
-//! The bytes themselves move along, so sorting a bucket and reading it in order stays inside the cache; nothing is
-//! allocated per row. What ends up in the arena is the value buffer of the index pages.
+//! Short strings of few different bytes are sorted as numbers (`alphabet`). Others are distributed over buckets by eight
+//! bytes taken after the common prefix, between splitters drawn from a sample. Rows with a splitter's very bytes are divided
+//! by length: those that end there are equal, the others go on after it. So every division gets ahead, whatever the column
+//! holds, and no bucket is sorted that the scratch space is too small for. The bytes themselves move along, so sorting a
+//! bucket and reading it in order stays inside the cache; nothing is allocated per row. What ends up in the arena is the
+//! value buffer of the index pages.
 
 // Hot loops over our own buffers: every index below comes from lengths counted in the same function.
 #![allow(clippy::indexing_slicing)]
 
-use arrow::array::{Array, ArrayData, ArrayRef, make_array};
-use arrow::buffer::{Buffer, NullBuffer, ScalarBuffer};
+use arrow::array::{Array, ArrayData, ArrayRef};
+use arrow::buffer::{Buffer, ScalarBuffer};
 use arrow::datatypes::{ArrowNativeType, DataType};
 
 use crate::error::{Error, ErrorCode, Result};
+use crate::index::order::KeyOrder;
+use crate::index::sort::alphabet::{Alphabet, Census, Word};
 use crate::index::sort::numbers::{out_of_memory, wrong_type, zeroed};
+use crate::index::sort::pages::{KeyPages, TextPages};
 use crate::index::sort::rows::{Chunk, row_id, rows_bytes};
-use crate::index::sort::{PAGE_BYTES, PAGE_ROWS, Sorted, ValueSorter};
+use crate::index::sort::scatter::{Rows, scratch_bytes, sort_chunks};
+use crate::index::sort::{PAGE_ROWS, Sorted, ValueSorter};
 use crate::table::scan::BatchRows;
 
 const MAX_SPLITTERS: usize = 511;
@@ -73,14 +78,15 @@ impl ByteSlots {
     }
 
     /// Bytes of slot `index`; empty for an index outside.
+    #[inline(always)]
     pub fn get(&self, index: usize) -> &[u8] {
         let range = match &self.offsets {
-            Offsets::Small(offsets) => match offsets.get(index..index + 2) {
-                Some([start, end]) => *start as usize..*end as usize,
+            Offsets::Small(offsets) => match (offsets.get(index), offsets.get(index + 1)) {
+                (Some(start), Some(end)) => *start as usize..*end as usize,
                 _ => return &[],
             },
-            Offsets::Large(offsets) => match offsets.get(index..index + 2) {
-                Some([start, end]) => *start as usize..*end as usize,
+            Offsets::Large(offsets) => match (offsets.get(index), offsets.get(index + 1)) {
+                (Some(start), Some(end)) => *start as usize..*end as usize,
                 _ => return &[],
             },
             Offsets::Fixed(width) => index * width..(index + 1) * width,
@@ -126,9 +132,10 @@ trait Source {
 }
 
 impl Source for Chunk<ByteSlots> {
+    #[inline(always)]
     fn each(&self, mut f: impl FnMut(&[u8], u64)) {
         for index in 0..self.values.len() {
-            if self.nulls.as_ref().is_none_or(|nulls: &NullBuffer| nulls.is_valid(index))
+            if self.nulls.as_ref().is_none_or(|nulls| nulls.is_valid(index))
                 && let Some(id) = row_id(&self.rows, index)
             {
                 f(self.values.get(index), id);
@@ -138,6 +145,7 @@ impl Source for Chunk<ByteSlots> {
 }
 
 impl Source for Vec<Chunk<ByteSlots>> {
+    #[inline(always)]
     fn each(&self, mut f: impl FnMut(&[u8], u64)) {
         for chunk in self {
             chunk.each(&mut f);
@@ -153,6 +161,7 @@ struct Run {
 }
 
 impl Source for Run {
+    #[inline(always)]
     fn each(&self, mut f: impl FnMut(&[u8], u64)) {
         let mut rest = self.arena.as_slice();
         for (length, id) in self.lengths.iter().zip(&self.ids) {
@@ -171,9 +180,10 @@ struct Target<'a> {
 }
 
 /// Collects and sorts a string or binary column.
-pub struct ByteSorter {
+pub(super) struct ByteSorter {
     data_type: DataType,
     chunks: Vec<Chunk<ByteSlots>>,
+    census: Census,
     rows: usize,
     bytes: usize,
     held: u64,
@@ -183,8 +193,9 @@ pub struct ByteSorter {
 
 impl ByteSorter {
     /// A sorter for a column of `data_type`.
-    pub fn new(data_type: DataType) -> ByteSorter {
-        ByteSorter { data_type, chunks: Vec::new(), rows: 0, bytes: 0, held: 0, ascending: true, last: Vec::new() }
+    pub(super) fn new(data_type: DataType) -> ByteSorter {
+        let census = Census::new();
+        ByteSorter { data_type, chunks: Vec::new(), census, rows: 0, bytes: 0, held: 0, ascending: true, last: Vec::new() }
     }
 }
 
@@ -197,7 +208,7 @@ impl ValueSorter for ByteSorter {
         let nulls = values.nulls().filter(|nulls| nulls.null_count() > 0).cloned();
         self.held += slots.bytes() + rows_bytes(&rows);
         let chunk = Chunk { values: slots, nulls, rows };
-        let (mut count, mut bytes, mut longest) = (0usize, 0usize, 0usize);
+        let (mut count, mut bytes) = (0usize, 0u64);
         let mut ascending = self.ascending;
         let mut last: &[u8] = &self.last;
         for index in 0..chunk.values.len() {
@@ -206,20 +217,21 @@ impl ValueSorter for ByteSorter {
             }
             let value = chunk.values.get(index);
             count += 1;
-            bytes = bytes.checked_add(value.len()).ok_or_else(|| out_of_memory(usize::MAX))?;
-            longest = longest.max(value.len());
+            bytes += value.len() as u64;
+            self.census.count(value);
             if ascending {
                 ascending = last <= value;
                 last = value;
             }
         }
-        if u32::try_from(longest).is_err() {
+        if let Err(longest) = self.census.longest() {
             return Err(Error::new(ErrorCode::MemoryLimit, format!("a value of {longest} bytes cannot be indexed")));
         }
         let last = if ascending { last.to_vec() } else { Vec::new() };
         (self.ascending, self.last) = (ascending, last);
         self.rows += count;
-        self.bytes = self.bytes.checked_add(bytes).ok_or_else(|| out_of_memory(usize::MAX))?;
+        let bytes = usize::try_from(bytes).ok().and_then(|bytes| self.bytes.checked_add(bytes));
+        self.bytes = bytes.ok_or_else(|| out_of_memory(usize::MAX))?;
         self.chunks.push(chunk);
         Ok(())
     }
@@ -227,19 +239,33 @@ impl ValueSorter for ByteSorter {
     fn memory_bytes(&self) -> u64 {
         let (rows, bytes) = (self.rows as u64, self.bytes as u64);
         let target = bytes + rows * (LENGTH + ID);
-        // Offsets of the pages beside those that the file format wants.
-        let paging = target + rows * (8 + 8);
+        // Ids, the pages and the ends that the file format wants.
+        let paging = rows * (ID + 8) + bytes + rows.min(PAGE_ROWS as u64) * 8;
         if self.ascending {
-            return (self.held + target).max(paging);
+            return (self.held + target).max(paging + rows * LENGTH);
+        }
+        if let Some(alphabet) = self.census.alphabet() {
+            let key = alphabet.key_bytes() as u64;
+            let slots: u64 = self.chunks.iter().map(|chunk| chunk.values.len() as u64).sum();
+            let scratch = scratch_bytes::<u128>(self.rows);
+            return (self.held + slots * key)
+                .max(slots * key + rows * (key + ID) + scratch)
+                .max(paging + rows * key + alphabet.table_bytes());
         }
         let dividing = self.held + target + rows * BUCKET;
         // By then the input is gone. One bucket may hold nearly all rows; it is copied to be divided again.
         let dividing_again = 2 * target + rows * BUCKET + rows.min(LARGE_BUCKET as u64) * SCRATCH;
-        dividing.max(dividing_again).max(paging)
+        dividing.max(dividing_again).max(paging + rows * LENGTH)
     }
 
     fn finish(self: Box<Self>) -> Result<Sorted> {
-        let ByteSorter { data_type, chunks, rows, bytes, ascending, .. } = *self;
+        let ByteSorter { data_type, chunks, census, rows, bytes, ascending, .. } = *self;
+        if !ascending && let Some(alphabet) = census.alphabet() {
+            return match alphabet.key_bytes() {
+                8 => sort_as_keys::<u64>(data_type, chunks, &alphabet, (rows, bytes)),
+                _ => sort_as_keys::<u128>(data_type, chunks, &alphabet, (rows, bytes)),
+            };
+        }
         let mut run = Run { arena: zeroed(bytes)?, lengths: zeroed(rows)?, ids: zeroed(rows)? };
         let target = Target { arena: &mut run.arena, lengths: &mut run.lengths, ids: &mut run.ids };
         if ascending {
@@ -248,13 +274,41 @@ impl ValueSorter for ByteSorter {
             distribute(chunks, target, &mut Scratch::default())?;
         }
         let Run { arena, lengths, ids } = run;
-        let pages = match &data_type {
-            DataType::FixedSizeBinary(width) => fixed_pages(&data_type, *width as usize, rows, arena)?,
-            DataType::LargeUtf8 | DataType::LargeBinary => variable_pages::<i64>(&data_type, arena, &lengths)?,
-            _ => variable_pages::<i32>(&data_type, arena, &lengths)?,
-        };
-        Ok(Sorted { pages, ids: ScalarBuffer::from(ids) })
+        let pages = TextPages { data_type, arena: Buffer::from_vec(arena), lengths, row: 0, byte: 0 };
+        Ok(Sorted { pages: Box::new(pages), ids: ScalarBuffer::from(ids) })
     }
+}
+
+fn sort_as_keys<W: Word>(
+    data_type: DataType,
+    chunks: Vec<Chunk<ByteSlots>>,
+    alphabet: &Alphabet,
+    (rows, bytes): (usize, usize),
+) -> Result<Sorted> {
+    let encoder = alphabet.encoder::<W>();
+    let mut bounds: Option<(W, W)> = None;
+    let mut coded = Vec::with_capacity(chunks.len());
+    for Chunk { values, nulls, rows } in chunks {
+        let mut keys = zeroed::<W::Raw>(values.len())?;
+        for (index, slot) in keys.iter_mut().enumerate() {
+            if nulls.as_ref().is_none_or(|nulls| nulls.is_valid(index)) {
+                let key = encoder.encode(values.get(index));
+                *slot = key.to_bits();
+                bounds = Some(bounds.map_or((key, key), |(low, high)| (low.min(key), high.max(key))));
+            }
+        }
+        coded.push(Chunk { values: ScalarBuffer::from(keys), nulls, rows });
+    }
+    let mut keys = zeroed::<W::Raw>(rows)?;
+    let mut ids = zeroed::<u64>(rows)?;
+    if let Some(bounds) = bounds {
+        sort_chunks(coded, &KeyOrder::<W>::unsigned(), bounds, Rows { values: &mut keys, ids: &mut ids });
+    }
+    let keys = keys.into_iter().map(W::from_bits).collect();
+    Ok(Sorted {
+        pages: Box::new(KeyPages { data_type, decoder: alphabet.decoder(), keys, row: 0, bytes }),
+        ids: ScalarBuffer::from(ids),
+    })
 }
 
 fn copy(chunks: Vec<Chunk<ByteSlots>>, target: Target) {
@@ -271,6 +325,7 @@ fn copy(chunks: Vec<Chunk<ByteSlots>>, target: Target) {
 }
 
 /// Eight bytes from `skip` on as a number in byte order; missing bytes count as 0.
+#[inline(always)]
 fn window(value: &[u8], skip: usize) -> u64 {
     let rest = value.get(skip..).unwrap_or(&[]);
     match rest.first_chunk::<8>() {
@@ -434,45 +489,6 @@ fn sort_bucket(part: Target, scratch: &mut Scratch) {
     for ((length, id), row) in part.lengths.iter_mut().zip(part.ids.iter_mut()).zip(rows.iter()) {
         (*length, *id) = *row;
     }
-}
-
-fn page_of(data_type: &DataType, rows: usize, buffers: Vec<Buffer>) -> Result<ArrayRef> {
-    let data = ArrayData::builder(data_type.clone())
-        .len(rows)
-        .buffers(buffers)
-        .build()
-        .map_err(|error| Error::internal(format!("sorted bytes do not form an array: {error}")))?;
-    Ok(make_array(data))
-}
-
-fn fixed_pages(data_type: &DataType, width: usize, rows: usize, arena: Vec<u8>) -> Result<Vec<ArrayRef>> {
-    let whole = page_of(data_type, rows, vec![Buffer::from_vec(arena)])?;
-    Ok(super::numbers::cut(&whole, (PAGE_BYTES / width.max(1)).clamp(1, PAGE_ROWS)))
-}
-
-fn variable_pages<T: ArrowNativeType>(data_type: &DataType, arena: Vec<u8>, lengths: &[u32]) -> Result<Vec<ArrayRef>> {
-    let arena = Buffer::from_vec(arena);
-    let mut pages = Vec::new();
-    let mut start = 0;
-    let mut offsets: Vec<T> = vec![T::usize_as(0)];
-    let mut used = 0usize;
-    for length in lengths {
-        let length = *length as usize;
-        if offsets.len() > 1 && (used + length > PAGE_BYTES || offsets.len() > PAGE_ROWS) {
-            let rows = offsets.len() - 1;
-            let buffer = Buffer::from_vec(std::mem::replace(&mut offsets, vec![T::usize_as(0)]));
-            pages.push(page_of(data_type, rows, vec![buffer, arena.slice_with_length(start, used)])?);
-            start += used;
-            used = 0;
-        }
-        used += length;
-        offsets.push(T::usize_as(used));
-    }
-    if offsets.len() > 1 {
-        let rows = offsets.len() - 1;
-        pages.push(page_of(data_type, rows, vec![Buffer::from_vec(offsets), arena.slice_with_length(start, used)])?);
-    }
-    Ok(pages)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use arrow::array::{AsArray, BinaryArray, FixedSizeBinaryArray, LargeBinaryArray, LargeStringArray, StringArray};
 
 use super::*;
+use crate::index::sort::{PAGE_BYTES, sorter};
 use crate::index::testing::Random;
 
 fn text(random: &mut Random, longest: u64, letters: u64) -> Vec<u8> {
@@ -65,7 +66,7 @@ fn array(data_type: &DataType, values: &[Option<Vec<u8>>]) -> ArrayRef {
 }
 
 fn sort(data_type: &DataType, values: &[Option<Vec<u8>>], random: &mut Random) -> Vec<(Vec<u8>, u64)> {
-    let mut sorter = Box::new(ByteSorter::new(data_type.clone()));
+    let mut sorter = sorter(data_type).unwrap();
     let mut start = 0;
     while start < values.len() {
         let length = (1 + random.below(40_000) as usize).min(values.len() - start);
@@ -80,9 +81,10 @@ fn sort(data_type: &DataType, values: &[Option<Vec<u8>>], random: &mut Random) -
         sorter.push(&part, rows).unwrap();
         start += length;
     }
-    let sorted = (sorter as Box<dyn ValueSorter>).finish().unwrap();
+    let sorted = sorter.finish().unwrap();
+    let pages: Vec<ArrayRef> = sorted.pages.map(Result::unwrap).collect();
     let mut found = Vec::new();
-    for page in &sorted.pages {
+    for page in &pages {
         assert_eq!(page.data_type(), data_type);
         assert_eq!(page.null_count(), 0);
         match data_type {
@@ -137,8 +139,9 @@ fn pages_are_cut_by_bytes_and_a_long_value_stands_alone() {
     let long = Some(vec![b'm'; PAGE_BYTES + 10]);
     let values = vec![Some(b"z".to_vec()), long.clone(), Some(b"a".to_vec()), Some(b"b".to_vec())];
     check(&DataType::Utf8, "long", &values, &mut random);
-    let mut sorter = Box::new(ByteSorter::new(DataType::Utf8));
+    let mut sorter = sorter(&DataType::Utf8).unwrap();
     sorter.push(&array(&DataType::Utf8, &values), BatchRows::Range { start: 0 }).unwrap();
-    let sorted = (sorter as Box<dyn ValueSorter>).finish().unwrap();
-    assert_eq!(sorted.pages.iter().map(|page| page.len()).collect::<Vec<_>>(), [2, 1, 1]);
+    let sorted = sorter.finish().unwrap();
+    let pages: Vec<ArrayRef> = sorted.pages.map(Result::unwrap).collect();
+    assert_eq!(pages.iter().map(|page| page.len()).collect::<Vec<_>>(), [2, 1, 1]);
 }

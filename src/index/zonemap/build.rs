@@ -10,10 +10,11 @@ use crate::error::Result;
 use crate::file::gather::take;
 use crate::file::{FileWriter, WriterField};
 use crate::format::treemap::encode_row_treemap;
+use crate::index::params::collected;
 use crate::index::zonemap::extrema::{Extrema, extrema};
 use crate::index::zonemap::{FILE, ROWS_PER_ZONE, details, rows_per_zone};
 use crate::index::zones::{NULL_BITMAP, Places, ZoneContent, ZoneCutter};
-use crate::index::{BuildSpec, BuiltIndex, Params, SegmentBuilder};
+use crate::index::{BuildSpec, BuiltIndex, SegmentBuilder};
 use crate::table::scan::ColumnBatch;
 
 /// Everything of the zones but the bounds.
@@ -129,7 +130,7 @@ pub(super) fn encode(
     let buffer = file.global_buffer(encode_row_treemap(nulls).into());
     file.metadata(ROWS_PER_ZONE, &rows_per_zone.to_string());
     file.metadata(NULL_BITMAP, &buffer.to_string());
-    let stats = Params::from_iter([
+    let stats = collected([
         ("zones".to_owned(), count.into()),
         ("rows_per_zone".to_owned(), rows_per_zone.into()),
         ("nulls".to_owned(), nulls.len().into()),

@@ -8,7 +8,7 @@ use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::datatypes::{ArrowNativeType, DataType};
 
 use crate::error::{Error, ErrorCode, Result};
-use crate::index::order::{Number, numbers, with_number};
+use crate::index::order::{Key, KeyOrder, key_order, numbers, with_key};
 use crate::index::sort::ByteSlots;
 
 /// Collects the bounds of one zone after the other.
@@ -34,7 +34,7 @@ pub(super) fn extrema(data_type: &DataType) -> Result<Box<dyn Extrema>> {
             Box::new(Bytes::new(data_type.clone()))
         }
         DataType::FixedSizeBinary(_) => Box::new(Unbounded { data_type: data_type.clone(), zones: 0 }),
-        other => with_number!(other, N => Box::new(Numbers::<N>::new(other.clone())), else {
+        other => with_key!(other, K => Box::new(Numbers::<K>::new(other.clone(), key_order(other))), else {
             return Err(Error::new(
                 ErrorCode::UnsupportedType,
                 format!("ZONEMAP does not index columns of type {other} here"),
@@ -43,31 +43,32 @@ pub(super) fn extrema(data_type: &DataType) -> Result<Box<dyn Extrema>> {
     })
 }
 
-struct Numbers<N: Number> {
+struct Numbers<K: Key> {
     data_type: DataType,
-    open: Option<(N::Key, N::Key)>,
+    order: KeyOrder<K>,
+    open: Option<(K, K)>,
     open_nan: bool,
-    lows: Vec<Option<N>>,
-    highs: Vec<Option<N>>,
+    lows: Vec<Option<K::Raw>>,
+    highs: Vec<Option<K::Raw>>,
 }
 
-impl<N: Number> Numbers<N> {
-    fn new(data_type: DataType) -> Numbers<N> {
-        Numbers { data_type, open: None, open_nan: false, lows: Vec::new(), highs: Vec::new() }
+impl<K: Key> Numbers<K> {
+    fn new(data_type: DataType, order: KeyOrder<K>) -> Numbers<K> {
+        Numbers { data_type, order, open: None, open_nan: false, lows: Vec::new(), highs: Vec::new() }
     }
 }
 
-impl<N: Number> Extrema for Numbers<N> {
+impl<K: Key> Extrema for Numbers<K> {
     fn fold(&mut self, values: &ArrayRef, range: Range<usize>) -> Result<u32> {
-        let buffer = numbers::<N>(values).ok_or_else(|| Error::internal("a number array has no readable value buffer"))?;
+        let buffer = numbers::<K>(values).ok_or_else(|| Error::internal("a number array has no readable value buffer"))?;
         let slots = buffer.get(range.clone()).ok_or_else(|| Error::internal("a zone reaches past its batch"))?;
-        let (mut open, mut nans) = (self.open, 0u32);
-        let mut take = |value: N| {
-            if value.is_nan() {
+        let (mut open, mut nans, order) = (self.open, 0u32, self.order);
+        let mut take = |value: K::Raw| {
+            if order.is_nan(value) {
                 nans += 1;
                 return;
             }
-            let key = value.to_key();
+            let key = order.key(value);
             open = Some(match open {
                 Some((low, high)) => (low.min(key), high.max(key)),
                 None => (key, key),
@@ -86,13 +87,13 @@ impl<N: Number> Extrema for Numbers<N> {
 
     fn close(&mut self) {
         let open = self.open.take();
-        self.lows.push(open.map(|(low, _)| N::from_key(low)));
-        let nan = if std::mem::take(&mut self.open_nan) { N::nan() } else { None };
-        self.highs.push(nan.or(open.map(|(_, high)| N::from_key(high))));
+        self.lows.push(open.map(|(low, _)| self.order.raw(low)));
+        let nan = if std::mem::take(&mut self.open_nan) { self.order.nan() } else { None };
+        self.highs.push(nan.or(open.map(|(_, high)| self.order.raw(high))));
     }
 
     fn memory_bytes(&self) -> u64 {
-        (2 * self.lows.capacity() * size_of::<Option<N>>() + 2 * self.lows.len() * size_of::<N>()) as u64
+        (2 * self.lows.capacity() * size_of::<Option<K::Raw>>() + 2 * self.lows.len() * size_of::<K>()) as u64
     }
 
     fn finish(self: Box<Self>) -> Result<(ArrayRef, ArrayRef)> {
@@ -100,7 +101,7 @@ impl<N: Number> Extrema for Numbers<N> {
     }
 }
 
-fn number_array<N: Number>(data_type: &DataType, values: &[Option<N>]) -> Result<ArrayRef> {
+fn number_array<N: ArrowNativeType>(data_type: &DataType, values: &[Option<N>]) -> Result<ArrayRef> {
     let slots: Vec<N> = values.iter().map(|value| value.unwrap_or_default()).collect();
     let nulls = NullBuffer::from_iter(values.iter().map(Option::is_some));
     let data = ArrayData::builder(data_type.clone())

@@ -16,7 +16,7 @@ use crate::format::index_metadata::IndexDetails;
 use crate::format::row::RowDomain;
 use crate::index::btree::Btree;
 use crate::index::check::Check;
-use crate::index::params::{flag, merge_known, positive};
+use crate::index::params::{collected, flag, merge_known, positive};
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles};
 
 /// Build parameter and metadata key: live rows per zone.
@@ -63,7 +63,7 @@ impl IndexMethod for ZoneMap {
 
     fn default_params(&self) -> Params {
         // `use_seeds` has no default of its own: unless it is said, the column type decides (details).
-        Params::from_iter([(ROWS_PER_ZONE.to_owned(), DEFAULT_ROWS_PER_ZONE.into())])
+        collected([(ROWS_PER_ZONE.to_owned(), DEFAULT_ROWS_PER_ZONE.into())])
     }
 
     fn merge_params(&self, base: Params, given: &Params) -> Result<Params> {

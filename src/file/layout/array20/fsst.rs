@@ -32,7 +32,7 @@ impl Fsst {
         for pair in offsets.windows(2) {
             let [from, to] = pair else { continue };
             let Some(value) = codes.get(*from as usize..*to as usize) else { return corrupt("FSST codes past their end") };
-            self.symbols.decode(value, &mut out.data)?;
+            self.symbols.append(value, &mut out.data)?;
             out.end_value()?;
         }
         Ok(Column::Variable(out.offsets, out.data.into()))
