@@ -12,7 +12,7 @@ import { callbacksOf, Store, storeFor } from "./stores.js";
 import type { StoreOptions } from "./stores.js";
 import type {
   AuditReport, BranchInfo, BuildPlan, BuiltSegment, CommittingEvent, CreateIndexPlan, DropIndexPlan, FieldInfo, FragmentColumns, FragmentInfo, IndexInfo, Plan,
-  ProgressEvent, RefreshPlan, RefreshReport, Report,
+  Probe, ProgressEvent, RefreshPlan, RefreshReport, Report,
   RequestCounts, RequestEvent, SegmentContents, SegmentInfo, ShowDocument, TagInfo, TransactionInfo,
   VersionInfo,
 } from "./types.js";
@@ -191,6 +191,15 @@ export class Table {
   /** What is inside each segment of an index, as its method tells it. The files are read for it, page by page. */
   inspect(index: string, options: { signal?: AbortSignal } = {}): Promise<SegmentContents[]> {
     return this.#call((glue) => glue.tableInspect(this.#id, index), options.signal);
+  }
+
+  /**
+   * Which fragments, pages, zones and rows a condition has to look at, as the segments of an index tell: `op` is `=`, `<`, `<=`, `>`,
+   * `>=`, `is-null`, `prefix`, `has` (a list has the item) or `contains`, as far as the method answers it. The value is text: a number,
+   * `true`, the text itself, hexadecimal for binaries, ISO 8601 for dates and times.
+   */
+  probe(index: string, op: string, value?: string | number | bigint | boolean, options: { signal?: AbortSignal } = {}): Promise<Probe> {
+    return this.#call((glue) => glue.tableProbe(this.#id, index, op, value === undefined ? undefined : String(value)), options.signal);
   }
 
   /** Holds an index against its column: every disagreement between the rows of the covered fragments and what the segments say of them. */

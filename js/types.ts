@@ -429,6 +429,38 @@ export interface SegmentContents {
   contents: Record<string, unknown>;
 }
 
+/** What the segments of an index say of a condition. */
+export interface Probe {
+  index: string;
+  method: string;
+  version: number;
+  op: string;
+  value: string | null;
+  /** Whether the rows named are the answer in covered fragments; else they and the zones have to be looked at. */
+  exact: boolean;
+  segments: {
+    uuid: string;
+    fragments: number[];
+    /** Pages that are read; `null` for methods without pages. */
+    pages: number[] | null;
+    /** Zones kept in covered fragments; `null` where single rows are named, and for methods without zones. */
+    zones: { fragment: number; start: number; length: number }[] | null;
+    /** Rows named in covered fragments; `null` when none are named. */
+    rows: Count | null;
+  }[];
+  /** Covered live fragments that can match. */
+  fragments: number[];
+  /** Covered live fragments that cannot. */
+  pruned: number[];
+  /** Live fragments no segment covers: they have to be read whole. */
+  unindexed: number[];
+  /** Rows named in covered fragments, deleted ones among them; `null` when none are named. */
+  rows: Count | null;
+  /** The first thousand of them, in decimal. */
+  first_rows: string[];
+  row_domain: string;
+}
+
 /** One disagreement between an index and its column. */
 export interface AuditFinding {
   /** E.g. `ROW_MISSING`, `ROW_STALE`, `ZONE_TOO_TIGHT`, `FILE_SIZE`, `OVERLAP`. */

@@ -44,6 +44,7 @@ export function tableFragments(table: TableId): TaskId;
 export function tableFragmentColumns(table: TableId): TaskId;
 export function tableIndex(table: TableId, index: string): TaskId;
 export function tableInspect(table: TableId, index: string): TaskId;
+export function tableProbe(table: TableId, index: string, op: string, value: string | undefined): TaskId;
 export function tableAudit(table: TableId, index: string, options: unknown, onProgress: ((rows: number, total: number) => void) | undefined): TaskId;
 export function tableVersions(table: TableId): TaskId;
 export function tableTags(table: TableId): TaskId;

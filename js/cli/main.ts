@@ -105,6 +105,10 @@ async function run(invocation: Invocation, signal: AbortSignal): Promise<void> {
     case "create-index":
     case "drop-index":
       return await job(invocation, table, given ?? await planJob(invocation, table, { ...planning, signal }), { ...(workers === undefined ? {} : { workers }), signal });
+    case "probe": {
+      const [, , op = "", value] = invocation.arguments;
+      return answer(invocation, await table.probe(second ?? "", op, value, { signal }), render.probe);
+    }
     case "transaction":
       return answer(invocation, await table.transaction(second ?? "", { signal }), (found) => render.transaction(second ?? "", found));
     case "audit":

@@ -1,5 +1,5 @@
 // The documents as text.
-import type { AuditReport, BuildPlan, FragmentInfo, IndexInfo, Plan, RefreshReport, SegmentContents, SegmentInfo, ShowDocument, TransactionInfo } from "../types.js";
+import type { AuditReport, BuildPlan, FragmentInfo, IndexInfo, Plan, Probe, RefreshReport, SegmentContents, SegmentInfo, ShowDocument, TransactionInfo } from "../types.js";
 import { count, name, pairs, percent, plural, ranges, size, table } from "./text.js";
 
 /** Lines of `show`. */
@@ -73,6 +73,28 @@ export function segments(indices: Pick<IndexInfo, "name" | "segments">[]): strin
 export function contents(list: SegmentContents[] | null): string {
   if (list === null) return "\n\nthis build does not read what is inside";
   return list.map(({ uuid, contents }) => `\n\n${uuid}\n${pairs(Object.entries(contents).map(([key, value]) => [key, JSON.stringify(value)]))}`).join("");
+}
+
+/** Lines of `probe`. */
+export function probe(document: Probe): string {
+  const { rows } = document;
+  const named = rows === null ? "" : `, ${plural(rows, "row")}${document.exact ? "" : " to look at"}`;
+  const parts = [
+    `${document.index} (${document.method}), version ${document.version}: ${document.op}${document.value === null ? "" : ` ${document.value}`}`,
+    pairs([
+      ["can match", `fragments ${ranges(document.fragments)}${named}`],
+      ["cannot", ranges(document.pruned)],
+      ["unindexed", ranges(document.unindexed)],
+    ]),
+    table(document.segments, [
+      { head: "SEGMENT", cell: (s) => s.uuid },
+      { head: "LIVE FRAGMENTS", cell: (s) => ranges(s.fragments) },
+      { head: "PAGES", cell: (s) => (s.pages === null ? "–" : ranges(s.pages)) },
+      { head: "ZONES", cell: (s) => (s.zones === null ? "–" : count(s.zones.length)), right: true },
+      { head: "ROWS", cell: (s) => (s.rows === null ? "–" : count(s.rows)), right: true },
+    ]),
+  ];
+  return parts.join("\n\n");
 }
 
 /** Lines of `audit`. */

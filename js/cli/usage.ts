@@ -69,6 +69,7 @@ export const COMMANDS = {
   refresh: { arguments: ["TABLE", "INDEX"], options: [...TABLE, ...PLANNING, "workers", "dry-run", "plan"], help: "index the fragments the index does not cover" },
   "create-index": { arguments: ["TABLE", "NAME", "COLUMN", "METHOD"], options: [...TABLE, "num-segments", "max-bytes", "param", "deferred", "replace", "workers", "dry-run", "plan"], help: "make an index" },
   "drop-index": { arguments: ["TABLE", "NAME"], options: [...TABLE, "dry-run", "plan"], help: "take an index of any method out of the table" },
+  probe: { arguments: ["TABLE", "INDEX", "OP", "VALUE"], optional: true, options: TABLE, help: "what of the table a condition has to look at" },
   audit: { arguments: ["TABLE", "INDEX"], options: [...TABLE, "sample"], help: "hold the index against its column, row by row" },
   transaction: { arguments: ["TABLE", "UUID"], options: TABLE, help: "which version a transaction became, if any" },
   serve: { arguments: ["DIR"], options: ["json", "quiet", "help", "port", "host", "writable", "origin", "page", "open"], help: "serve a folder of tables over HTTP, and the page" },

@@ -13,10 +13,12 @@ pub(crate) mod hash;
 pub mod json;
 mod keyed;
 mod labellist;
+pub mod literal;
 mod ngram;
 pub(crate) mod order;
 mod params;
 mod postings;
+pub mod probe;
 mod registry;
 mod segment;
 mod sort;
@@ -38,6 +40,7 @@ use crate::format::row::RowDomain;
 use crate::table::scan::ColumnBatch;
 
 use check::Check;
+use probe::{Matches, Op, Query};
 
 pub use registry::{display_name, method_by_name, method_by_url};
 pub use segment::SegmentFiles;
@@ -166,6 +169,19 @@ pub trait IndexMethod: Sync {
     /// Those of opening and decoding the files.
     async fn check(&self, _segment: &SegmentFiles, _data_type: &DataType) -> Result<Option<Check>> {
         Ok(None)
+    }
+
+    /// The operators a probe can ask segments of this method about.
+    fn operators(&self) -> &'static [Op] {
+        &[]
+    }
+
+    /// What of a segment can match; only asked for an operator among [`IndexMethod::operators`].
+    ///
+    /// # Errors
+    /// Those of opening and decoding the files.
+    async fn probe(&self, _segment: &SegmentFiles, _data_type: &DataType, _query: &Query) -> Result<Matches> {
+        Ok(Matches::default())
     }
 
     /// What in the files themselves would lead a reader astray and is not among the problems of [`IndexMethod::inspect`],

@@ -5,12 +5,18 @@ use wasm_bindgen::prelude::*;
 
 use super::convert::{error_to_js, from_js, to_js};
 use super::table::ask;
-use crate::maintain::{AuditOptions, audit, inspect};
+use crate::maintain::{AuditOptions, audit, inspect, probe};
 
 /// Settles with the contents of every segment of an index.
 #[wasm_bindgen(js_name = tableInspect)]
 pub fn table_inspect(id: u32, index: String) -> u32 {
     ask(id, |table| async move { to_js(&inspect(&table, &index).await?) })
+}
+
+/// Settles with what the segments of an index say of a condition.
+#[wasm_bindgen(js_name = tableProbe)]
+pub fn table_probe(id: u32, index: String, op: String, value: Option<String>) -> u32 {
+    ask(id, |table| async move { to_js(&probe(&table, &index, &op, value.as_deref()).await?) })
 }
 
 /// Settles with an audit report; `on_progress(rows, rowsTotal)` hears how far it is.

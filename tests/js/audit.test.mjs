@@ -60,3 +60,21 @@ test("what is inside segments", async () => {
   const other = await json(["segments", table("other_index_kinds"), "t_fm"]);
   assert.deepEqual([other.status, other.document.contents], [0, null]);
 });
+
+test("a probe says what a condition has to look at", async () => {
+  const handle = await open(table("segments_built_apart"));
+  const exact = await handle.probe("m_bitmap", "is-null");
+  assert.deepEqual([exact.exact, exact.unindexed, exact.row_domain, exact.value], [true, [4], "address", null]);
+  assert.deepEqual([...exact.fragments, ...exact.pruned].sort(), [0, 1, 2, 3]);
+  assert.equal(exact.rows, exact.first_rows.length);
+  const zones = await handle.probe("z_zonemap", "<", -1_000_000);
+  // Fragment 0 holds the smallest number there is.
+  assert.deepEqual([zones.exact, zones.rows, zones.fragments, zones.pruned], [false, null, [0], [1, 2, 3]]);
+  assert.deepEqual(zones.segments.map((segment) => segment.zones.map(({ fragment }) => fragment)), [[0], []]);
+  await assert.rejects(handle.probe("f_bloomfilter", "<", 1), { code: "INVALID_ARGUMENT" });
+  const text = await command(["probe", table("segments_built_apart"), "b_btree", ">=", "0"]);
+  assert.equal(text.status, 0);
+  assert.match(text.stdout, /^unindexed +4$/m);
+  const { status, document } = await json(["probe", table("segments_built_apart"), "b_btree", "is-null"]);
+  assert.deepEqual([status, document.segments.length, document.segments[0].pages], [0, 2, [0]]);
+});

@@ -15,8 +15,9 @@ use crate::format::index_metadata::IndexDetails;
 use crate::format::row::RowDomain;
 use crate::index::btree::Btree;
 use crate::index::check::Check;
-use crate::index::keyed::{KeyWriter, counted};
+use crate::index::keyed::{KEYS_AND_BITMAPS, KeyWriter, counted, probed};
 use crate::index::params::merge_known;
+use crate::index::probe::{Matches, Op, Query};
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles};
 
 const FILE: &str = "bitmap_page_lookup.lance";
@@ -89,6 +90,14 @@ impl IndexMethod for Bitmap {
         drop: &dyn Fn(u64) -> bool,
     ) -> Result<Option<BuiltIndex>> {
         read::copy_without(segment, data_type, drop).await
+    }
+
+    fn operators(&self) -> &'static [Op] {
+        &[Op::Equal, Op::Less, Op::LessOrEqual, Op::Greater, Op::GreaterOrEqual, Op::IsNull]
+    }
+
+    async fn probe(&self, segment: &SegmentFiles, _data_type: &DataType, query: &Query) -> Result<Matches> {
+        probed(segment, FILE, KEYS_AND_BITMAPS, query).await
     }
 
     async fn check(&self, _segment: &SegmentFiles, _data_type: &DataType) -> Result<Option<Check>> {

@@ -16,6 +16,7 @@ use crate::format::index_metadata::IndexDetails;
 use crate::format::row::RowDomain;
 use crate::index::check::Check;
 use crate::index::params::{fraction, merge_known, positive};
+use crate::index::probe::{Matches, Op, Query};
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles};
 
 /// Build parameter: live rows per zone, for which each filter is sized.
@@ -107,6 +108,14 @@ impl IndexMethod for BloomFilter {
         drop: &dyn Fn(u64) -> bool,
     ) -> Result<Option<BuiltIndex>> {
         read::copy_without(segment, drop).await
+    }
+
+    fn operators(&self) -> &'static [Op] {
+        &[Op::Equal, Op::IsNull]
+    }
+
+    async fn probe(&self, segment: &SegmentFiles, _data_type: &DataType, query: &Query) -> Result<Matches> {
+        check::probe(segment, query).await
     }
 
     async fn check(&self, segment: &SegmentFiles, _data_type: &DataType) -> Result<Option<Check>> {

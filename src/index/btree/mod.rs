@@ -2,6 +2,7 @@
 
 mod build;
 mod check;
+mod probe;
 mod read;
 mod write;
 
@@ -17,6 +18,7 @@ use crate::format::row::RowDomain;
 use crate::index::check::Check;
 use crate::index::order::with_key;
 use crate::index::params::{collected, merge_known, positive};
+use crate::index::probe::{Matches, Op, Query};
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles};
 
 /// Build parameter: rows per page.
@@ -105,6 +107,14 @@ impl IndexMethod for Btree {
         drop: &dyn Fn(u64) -> bool,
     ) -> Result<Option<BuiltIndex>> {
         read::copy_without(segment, data_type, drop).await
+    }
+
+    fn operators(&self) -> &'static [Op] {
+        &[Op::Equal, Op::Less, Op::LessOrEqual, Op::Greater, Op::GreaterOrEqual, Op::IsNull, Op::Prefix]
+    }
+
+    async fn probe(&self, segment: &SegmentFiles, data_type: &DataType, query: &Query) -> Result<Matches> {
+        probe::probe(segment, data_type, query).await
     }
 
     async fn check(&self, _segment: &SegmentFiles, data_type: &DataType) -> Result<Option<Check>> {

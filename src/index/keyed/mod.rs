@@ -5,7 +5,7 @@ mod read;
 mod summary;
 mod write;
 
-pub use check::entries;
+pub use check::{entries, probed};
 pub use read::Keys;
 pub use summary::{Top, summarise};
 pub use write::KeyWriter;

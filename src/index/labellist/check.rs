@@ -1,4 +1,4 @@
-//! Labels of rows and entries of the file, for an audit.
+//! Labels of rows and entries of the file, for an audit, and the rows of a label, for a probe.
 
 use arrow::array::{Array, ArrayRef};
 use async_trait::async_trait;
@@ -7,10 +7,11 @@ use crate::error::{Error, Result};
 use crate::index::SegmentFiles;
 use crate::index::bytes::ValueBytes;
 use crate::index::check::{KeyCheck, NULL_KEY, key};
-use crate::index::keyed::{KEYS_AND_BITMAPS, entries};
+use crate::index::keyed::{KEYS_AND_BITMAPS, entries, probed};
 use crate::index::labellist::FILE;
 use crate::index::labellist::build::lists;
 use crate::index::labellist::read::null_lists;
+use crate::index::probe::{Matches, Op, Query};
 
 /// The key of a list that is null.
 const NULL_LIST: u64 = 0xbb67_ae85_84ca_a73b;
@@ -46,4 +47,13 @@ impl KeyCheck for Entries {
         }
         entries(segment, FILE, KEYS_AND_BITMAPS, each).await
     }
+}
+
+pub(super) async fn probe(segment: &SegmentFiles, query: &Query) -> Result<Matches> {
+    if query.op != Op::IsNull {
+        return probed(segment, FILE, KEYS_AND_BITMAPS, query).await;
+    }
+    let file = segment.open(FILE).await?;
+    let rows = null_lists(segment, &file).await?;
+    Ok(Matches { exact: rows.is_some(), rows, ..Matches::default() })
 }

@@ -19,6 +19,7 @@ use crate::index::btree::Btree;
 use crate::index::check::Check;
 use crate::index::keyed::{KeyWriter, counted};
 use crate::index::params::merge_known;
+use crate::index::probe::{Matches, Op, Query};
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles};
 
 const FILE: &str = "bitmap_page_lookup.lance";
@@ -102,6 +103,14 @@ impl IndexMethod for LabelList {
         drop: &dyn Fn(u64) -> bool,
     ) -> Result<Option<BuiltIndex>> {
         read::copy_without(segment, data_type, drop).await
+    }
+
+    fn operators(&self) -> &'static [Op] {
+        &[Op::Has, Op::IsNull]
+    }
+
+    async fn probe(&self, segment: &SegmentFiles, _data_type: &DataType, query: &Query) -> Result<Matches> {
+        check::probe(segment, query).await
     }
 
     async fn check(&self, _segment: &SegmentFiles, _data_type: &DataType) -> Result<Option<Check>> {

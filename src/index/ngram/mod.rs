@@ -19,6 +19,7 @@ use crate::index::check::Check;
 use crate::index::keyed::{KeyWriter, Names};
 use crate::index::params::merge_known;
 use crate::index::postings::Layout;
+use crate::index::probe::{Matches, Op, Query};
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles};
 
 const FILE: &str = "ngram_postings.lance";
@@ -93,6 +94,14 @@ impl IndexMethod for Ngram {
         drop: &dyn Fn(u64) -> bool,
     ) -> Result<Option<BuiltIndex>> {
         read::copy_without(segment, drop).await.map(Some)
+    }
+
+    fn operators(&self) -> &'static [Op] {
+        &[Op::Contains]
+    }
+
+    async fn probe(&self, segment: &SegmentFiles, _data_type: &DataType, query: &Query) -> Result<Matches> {
+        check::probe(segment, query).await
     }
 
     async fn check(&self, _segment: &SegmentFiles, _data_type: &DataType) -> Result<Option<Check>> {

@@ -16,7 +16,7 @@ async fn open(segment: &SegmentFiles) -> Result<Keys> {
     Keys::open(segment, FILE, &segment.open(FILE).await?, NAMES)
 }
 
-fn tokens<'a>(segment: &SegmentFiles, keys: &'a ArrayRef) -> Result<&'a UInt32Array> {
+pub(super) fn tokens<'a>(segment: &SegmentFiles, keys: &'a ArrayRef) -> Result<&'a UInt32Array> {
     keys.as_primitive_opt::<UInt32Type>()
         .filter(|tokens| tokens.null_count() == 0)
         .ok_or_else(|| Error::corrupt(&segment.label(FILE), "the column `tokens` is not made of codes"))

@@ -17,6 +17,7 @@ use crate::format::row::RowDomain;
 use crate::index::btree::Btree;
 use crate::index::check::Check;
 use crate::index::params::{collected, flag, merge_known, positive};
+use crate::index::probe::{Matches, Op, Query};
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles};
 
 /// Build parameter and metadata key: live rows per zone.
@@ -99,6 +100,14 @@ impl IndexMethod for ZoneMap {
         drop: &dyn Fn(u64) -> bool,
     ) -> Result<Option<BuiltIndex>> {
         read::copy_without(segment, data_type, drop).await
+    }
+
+    fn operators(&self) -> &'static [Op] {
+        &[Op::Equal, Op::Less, Op::LessOrEqual, Op::Greater, Op::GreaterOrEqual, Op::IsNull, Op::Prefix]
+    }
+
+    async fn probe(&self, segment: &SegmentFiles, data_type: &DataType, query: &Query) -> Result<Matches> {
+        check::probe(segment, data_type, query).await
     }
 
     async fn check(&self, segment: &SegmentFiles, data_type: &DataType) -> Result<Option<Check>> {
