@@ -174,7 +174,8 @@ test("errors carry their code, what they are about, and what changed", async () 
     assert.deepEqual(JSON.parse(JSON.stringify(error)), { code: error.code, message: error.message, detail: error.detail, changed: "nothing" });
     return true;
   });
-  await assert.rejects(table.planRefresh("v_idx"), by("UNSUPPORTED_METHOD"));
+  const others = await open(path.join(TABLES, "other_index_kinds.lance"));
+  await assert.rejects(others.planRefresh("vec_idx"), by("UNSUPPORTED_METHOD"));
   await assert.rejects(table.planRefresh("k_idx", { segments: 0 }), by("INVALID_ARGUMENT"));
   await assert.rejects(table.planRefresh("k_idx", { params: { nonsense: 1 } }), by("INVALID_ARGUMENT"));
   await assert.rejects(table.planRefresh("k_idx", { absorb: "some" }), by("INVALID_ARGUMENT"));
