@@ -225,6 +225,8 @@ export interface IndexTarget {
   params: Record<string, Json>;
   /** What the segments store about a row. */
   row_domain: string;
+  /** Details bytes, base64, that the segments repeat because one that stays has them; `null`: what the method writes. */
+  details: string | null;
 }
 
 /**

@@ -147,6 +147,19 @@ impl LanceFile {
         }
     }
 
+    /// Physical column by which a top-level list of scalars of a stand-alone file is read: its offsets in 2.0, its items later.
+    pub fn list_column(&self, name: &str) -> Option<usize> {
+        let descriptor = &self.0.descriptor;
+        let at = descriptor.fields.iter().position(|field| field.parent_id < 0 && field.name == name)?;
+        let id = descriptor.fields.get(at)?.id;
+        let mut items = descriptor.fields.iter().enumerate().filter(|(_, child)| child.parent_id == id);
+        let (item, _) = items.next()?;
+        if items.next().is_some() {
+            return None;
+        }
+        (*descriptor.columns.get(at)?).or(*descriptor.columns.get(item)?)
+    }
+
     /// Global buffers including the schema (index 0).
     pub fn global_buffers(&self) -> usize {
         self.0.globals.len()

@@ -319,3 +319,41 @@ fn large_metadata_takes_one_more_read() {
     let whole = block_on(LanceFile::open(&store, "f", None)).unwrap();
     assert_eq!(whole.rows(), 3000);
 }
+
+#[test]
+fn written_lists_come_back() {
+    use arrow::array::{ListArray, UInt32Array};
+    use arrow::datatypes::UInt32Type;
+
+    let rows =
+        |rows: Vec<Option<Vec<Option<u32>>>>| -> ArrayRef { Arc::new(ListArray::from_iter_primitive::<UInt32Type, _, _>(rows)) };
+    let pages = [
+        rows(vec![Some(vec![Some(1), None]), None, Some(vec![]), Some(vec![Some(7)])]),
+        rows(vec![Some(vec![]), None]),
+        rows(vec![Some(vec![Some(9)])]),
+    ];
+    let mut writer = FileWriter::new(vec![WriterField::list("l", "uint32", true, true), WriterField::new("n", "uint32", false)]);
+    for page in &pages {
+        writer.write_page(0, page).unwrap();
+        let other: ArrayRef = Arc::new(UInt32Array::from_iter_values(0..page.len() as u32));
+        writer.write_page(1, &other).unwrap();
+    }
+    let file = open(writer.finish().unwrap().to_bytes()).unwrap();
+    assert_eq!(
+        (file.columns(), file.column_index("n"), file.list_column("l"), file.list_column("n")),
+        (3, Some(2), Some(0), None)
+    );
+    let mut scan = file.scan(0, pages[0].data_type(), true, 0..7);
+    let mut found = Vec::new();
+    while let Some(array) = block_on(scan.next()).unwrap() {
+        found.push(array);
+    }
+    let parts: Vec<&dyn Array> = found.iter().map(|array| array.as_ref()).collect();
+    let all: Vec<&dyn Array> = pages.iter().map(|array| array.as_ref()).collect();
+    assert_eq!(&arrow::compute::concat(&parts).unwrap(), &arrow::compute::concat(&all).unwrap());
+    let sliced = pages[0].slice(2, 2);
+    let mut writer = FileWriter::new(vec![WriterField::list("l", "uint32", true, true)]);
+    writer.write_page(0, &sliced).unwrap();
+    let file = open(writer.finish().unwrap().to_bytes()).unwrap();
+    assert_eq!(&block_on(file.scan(0, sliced.data_type(), true, 0..2).next()).unwrap().unwrap(), &sliced);
+}

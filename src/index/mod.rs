@@ -10,6 +10,7 @@ pub mod check;
 mod columns;
 mod distinct;
 pub(crate) mod hash;
+mod inverted;
 pub mod json;
 mod keyed;
 mod labellist;
@@ -28,6 +29,7 @@ mod times;
 mod zonemap;
 mod zones;
 
+use ::bytes::Bytes;
 use arrow::datatypes::DataType;
 use async_trait::async_trait;
 use roaring::RoaringTreemap;
@@ -137,6 +139,20 @@ pub trait IndexMethod: Sync {
 
     /// Details for the manifest entry of a segment built with `params`.
     fn details(&self, params: &Params, data_type: &DataType) -> IndexDetails;
+
+    /// Whether a segment built with `params` may stand beside this one, which stays. Only full text search reads all segments
+    /// of an index with one configuration; then the answer is also the details bytes that the new segment has to repeat.
+    ///
+    /// # Errors
+    /// `DETAILS_DIFFER` when it may not, and those of opening the files.
+    async fn check_beside(&self, _segment: &SegmentFiles, _params: &Params) -> Result<Option<Bytes>> {
+        Ok(None)
+    }
+
+    /// Whether two details bytes mean the same configuration.
+    fn same_details(&self, a: &[u8], b: &[u8]) -> bool {
+        a == b
+    }
 
     /// Starts a segment.
     ///

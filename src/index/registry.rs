@@ -6,12 +6,13 @@ use crate::index::IndexMethod;
 use crate::index::bitmap::Bitmap;
 use crate::index::bloomfilter::BloomFilter;
 use crate::index::btree::Btree;
+use crate::index::inverted::Inverted;
 use crate::index::labellist::LabelList;
 use crate::index::ngram::Ngram;
 use crate::index::zonemap::ZoneMap;
 
 /// The methods this build maintains.
-static METHODS: [&'static dyn IndexMethod; 6] = [&Btree, &ZoneMap, &Bitmap, &BloomFilter, &Ngram, &LabelList];
+static METHODS: [&'static dyn IndexMethod; 7] = [&Btree, &ZoneMap, &Bitmap, &BloomFilter, &Ngram, &LabelList, &Inverted];
 
 /// One index type Lance 14 knows: the key of its details message, the name in options, pylance's display name.
 struct Kind {
@@ -186,11 +187,7 @@ mod tests {
 
     #[test]
     fn other_methods_are_refused_by_name() {
-        for (url, name) in [
-            ("/lance.table.InvertedIndexDetails", "INVERTED"),
-            ("/lance.index.pb.FMIndexDetails", "FM"),
-            ("/lance.index.pb.MinHashLshIndexDetails", "MINHASH"),
-        ] {
+        for (url, name) in [("/lance.index.pb.FMIndexDetails", "FM"), ("/lance.index.pb.MinHashLshIndexDetails", "MINHASH")] {
             let error = refusal(method_by_url(url));
             assert_eq!(error.code(), ErrorCode::UnsupportedMethod);
             assert!(error.message().starts_with(name), "{}", error.message());

@@ -66,7 +66,7 @@ pub async fn build_segment_as(
     let stats = index.stats.clone();
     let details = Details(crate::format::index_metadata::IndexDetails {
         type_url: task.index.type_url.clone(),
-        value: index.details.value.clone(),
+        value: task.index.details()?.filter(|_| copy_of.is_none()).unwrap_or_else(|| index.details.value.clone()),
     });
     let index_version = index.index_version;
     let (files, staged) = upload(store, uuid, index).await?;

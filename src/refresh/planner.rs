@@ -7,7 +7,7 @@ use roaring::RoaringBitmap;
 use uuid::Uuid;
 
 use super::costs::{TaskCost, estimate, read_bytes};
-use super::files::live_rows;
+use super::files::{live_rows, segment_files};
 use super::freshness::Freshness;
 use super::options::{Absorb, RefreshOptions};
 use super::params::{Inherited, from_defaults, inherit};
@@ -119,6 +119,7 @@ impl<'a> Planner<'a> {
             index_version,
             params: inherited.params,
             row_domain: resolved.method.row_domain(index_version, stable),
+            details: None,
         };
         Ok(Planner {
             table,
@@ -303,6 +304,7 @@ impl<'a> Planner<'a> {
             tasks.push(self.task(0, Vec::new(), 0, None, options));
         }
         let fates = if tasks.is_empty() { self.nothing_changes() } else { self.fates(&tasks)? };
+        self.agree_with_kept(&fates, &mut tasks).await?;
         let groups = self.groups(indices, &fates, &tasks);
         let estimate = estimate(&costs);
         self.warn_about_memory(estimate.memory_bytes, options);
@@ -374,6 +376,26 @@ impl<'a> Planner<'a> {
             n => format!("it covers {n} live fragments and there is nothing to add"),
         };
         self.resolved.segments.iter().map(|s| SegmentFate { uuid: s.uuid, fate: Fate::Kept, why: why(s) }).collect()
+    }
+
+    /// The segments that stay have a say in how further ones are built: found out before anything is.
+    async fn agree_with_kept(&mut self, fates: &[SegmentFate], tasks: &mut [BuildTask]) -> Result<()> {
+        if tasks.is_empty() {
+            return Ok(());
+        }
+        for segment in self.resolved.segments.clone() {
+            let stays = fates.iter().any(|f| f.uuid == segment.uuid && f.fate == Fate::Kept);
+            if !stays && !self.copies.contains_key(&segment.uuid) {
+                continue;
+            }
+            let files = segment_files(self.table.store(), self.manifest, segment)?;
+            let details = self.resolved.method.check_beside(&files, &self.target.params).await?;
+            if let (Some(details), None) = (details, &self.target.details) {
+                self.target.repeat_details(&details);
+            }
+        }
+        tasks.iter_mut().for_each(|task| task.index.details.clone_from(&self.target.details));
+        Ok(())
     }
 
     /// What the commit rules say, with stand-in uuids for segments that do not exist yet.

@@ -2,11 +2,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::coverage::prune::FragmentKey;
+use crate::error::{Error, Result};
 use crate::format::index_metadata::IndexDetails;
 use crate::format::row::RowDomain;
 
@@ -31,6 +33,26 @@ pub struct IndexTarget {
     pub params: Map<String, Value>,
     /// What the segments store about a row.
     pub row_domain: RowDomain,
+    /// Details bytes, base64, that the segments repeat because one that stays has them; null = what the method writes.
+    #[serde(default)]
+    pub details: Option<String>,
+}
+
+impl IndexTarget {
+    /// The details bytes to repeat.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` when they are not base64.
+    pub fn details(&self) -> Result<Option<Bytes>> {
+        let decode = |text: &String| STANDARD.decode(text).map(Bytes::from);
+        let decoded = self.details.as_ref().map(decode).transpose();
+        decoded.map_err(|e| Error::invalid(format!("the details of index {} are not base64: {e}", self.name)))
+    }
+
+    /// Sets the details bytes to repeat.
+    pub fn repeat_details(&mut self, bytes: &[u8]) {
+        self.details = Some(STANDARD.encode(bytes));
+    }
 }
 
 /// One unit of building. The attempt that runs it draws the segment's uuid, so a task delivered twice overwrites nothing.
@@ -130,13 +152,13 @@ struct DetailsJson {
 }
 
 impl Serialize for Details {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         DetailsJson { type_url: self.0.type_url.clone(), value: STANDARD.encode(&self.0.value) }.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Details {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Details, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Details, D::Error> {
         let json = DetailsJson::deserialize(deserializer)?;
         let value = STANDARD.decode(json.value).map_err(|e| D::Error::custom(format!("details.value is not base64: {e}")))?;
         Ok(Details(IndexDetails { type_url: json.type_url, value: value.into() }))

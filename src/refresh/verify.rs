@@ -338,7 +338,7 @@ impl Attempt<'_> {
         let kept: Vec<&IndexMetadata> = self.named.iter().copied().filter(stays).collect();
         let target = &self.plan.index.target;
         if target.type_url.ends_with("InvertedIndexDetails") {
-            check_details(&target.name, &kept, built)?;
+            check_details(self.method, &target.name, &kept, built)?;
         }
         let incoming = claims.values().fold(RoaringBitmap::new(), |all, claim| all | claim);
         let cleared = set_of(self.plan.segments.iter().filter(|s| s.fate == Fate::Kept).map(|s| s.uuid));
@@ -406,11 +406,12 @@ impl Attempt<'_> {
     }
 }
 
-/// A full text index is read with one configuration for all of its segments.
-fn check_details(name: &str, kept: &[&IndexMetadata], built: &[&BuiltSegment]) -> Result<()> {
-    let differs = |a: &[u8]| kept.iter().find(|e| e.details.as_ref().is_none_or(|d| d.value.as_ref() != a));
+/// A full text index is read with one configuration for all of its segments; the details of other methods say nothing of it.
+fn check_details(method: &'static dyn IndexMethod, name: &str, kept: &[&IndexMetadata], built: &[&BuiltSegment]) -> Result<()> {
     for segment in built {
-        if let Some(other) = differs(&segment.details.0.value) {
+        let own = &segment.details.0.value;
+        let differs = |e: &&&IndexMetadata| e.details.as_ref().is_none_or(|d| !method.same_details(&d.value, own));
+        if let Some(other) = kept.iter().find(differs) {
             let text = format!(
                 "segment {} of index {name} was built with other settings than segment {}, which stays; nothing was committed",
                 segment.uuid, other.uuid

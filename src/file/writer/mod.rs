@@ -7,8 +7,9 @@ mod pages20;
 mod pages21;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef};
+use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::buffer::Buffer;
 use arrow::datatypes::DataType;
 use bytes::Bytes;
@@ -31,12 +32,29 @@ pub struct WriterField {
     pub logical_type: String,
     /// Whether the column may hold nulls; a page with nulls of a column that may not is refused.
     pub nullable: bool,
+    /// Of a list: the logical type of its items and whether they may be null. Only files of version 2.0 take lists here.
+    pub item: Option<(String, bool)>,
 }
 
 impl WriterField {
     /// A field by name, logical type and nullability.
     pub fn new(name: impl Into<String>, logical_type: impl Into<String>, nullable: bool) -> WriterField {
-        WriterField { name: name.into(), logical_type: logical_type.into(), nullable }
+        WriterField { name: name.into(), logical_type: logical_type.into(), nullable, item: None }
+    }
+
+    /// A field of lists of scalars of logical type `item`.
+    pub fn list(name: impl Into<String>, item: impl Into<String>, nullable_items: bool, nullable: bool) -> WriterField {
+        WriterField { name: name.into(), logical_type: "list".into(), nullable, item: Some((item.into(), nullable_items)) }
+    }
+
+    /// The type of its pages.
+    fn data_type(&self) -> Result<DataType> {
+        match &self.item {
+            None => scalar_type(&self.logical_type),
+            Some((item, nullable)) => {
+                Ok(DataType::List(Arc::new(arrow::datatypes::Field::new("item", scalar_type(item)?, *nullable))))
+            }
+        }
     }
 }
 
@@ -61,6 +79,8 @@ struct WriterColumn {
     field: WriterField,
     pages: Vec<Page>,
     rows: u64,
+    /// Pages of the items of a list, its second physical column.
+    items: Vec<Page>,
 }
 
 /// Writes one file, page by page.
@@ -82,7 +102,8 @@ impl FileWriter {
 
     /// A file of version 2.0, 2.1 or 2.2; the unstable 2.3 is written as 2.2, which every release that knows 2.3 reads.
     pub fn with_version(fields: Vec<WriterField>, version: FileVersion) -> FileWriter {
-        let columns = fields.into_iter().map(|field| WriterColumn { field, pages: Vec::new(), rows: 0 }).collect();
+        let column = |field| WriterColumn { field, pages: Vec::new(), rows: 0, items: Vec::new() };
+        let columns = fields.into_iter().map(column).collect();
         let version = version.min(FileVersion::V2_2);
         FileWriter { version, columns, metadata: BTreeMap::new(), chunks: Vec::new(), position: 0, globals: Vec::new() }
     }
@@ -111,7 +132,7 @@ impl FileWriter {
         let Some(target) = self.columns.get(column) else {
             return Err(Error::internal(format!("the file being written has no column {column}")));
         };
-        let expected = scalar_type(&target.field.logical_type)?;
+        let expected = target.field.data_type()?;
         if *values.data_type() != expected {
             return Err(Error::internal(format!(
                 "column {} of the file being written is {}, the page given is {}",
@@ -127,6 +148,28 @@ impl FileWriter {
             return Ok(());
         }
         let first_row = target.rows;
+        let (page, items) = match values.as_list_opt::<i32>() {
+            Some(_) if self.version != FileVersion::V2_0 => {
+                return Err(Error::internal("lists are only written into files of version 2.0"));
+            }
+            Some(lists) => {
+                let (message, ends, items) = pages20::list_offsets(lists)?;
+                let encoding = direct("/lance.encodings.ArrayEncoding", message.encode_to_vec().into());
+                let offsets = self.page(lists.len(), encoding, ends, first_row);
+                let items = if items.is_empty() { None } else { Some(self.values_page(&items, 0)?) };
+                (offsets, items)
+            }
+            None => (self.values_page(values, first_row)?, None),
+        };
+        if let Some(target) = self.columns.get_mut(column) {
+            target.rows += page.length;
+            target.pages.push(page);
+            target.items.extend(items);
+        }
+        Ok(())
+    }
+
+    fn values_page(&mut self, values: &ArrayRef, first_row: u64) -> Result<Page> {
         let (encoding, buffers) = if self.version == FileVersion::V2_0 {
             let (message, buffers) = pages20::encode(values)?;
             (direct("/lance.encodings.ArrayEncoding", message.encode_to_vec().into()), buffers)
@@ -134,19 +177,18 @@ impl FileWriter {
             let (message, buffers) = pages21::encode(values)?;
             (direct("/lance.encodings21.PageLayout", message.encode_to_vec().into()), buffers)
         };
+        Ok(self.page(values.len(), encoding, buffers, first_row))
+    }
+
+    fn page(&mut self, rows: usize, encoding: Encoding, buffers: Vec<Bytes>, first_row: u64) -> Page {
         let placed: Vec<(u64, u64)> = buffers.into_iter().map(|buffer| self.push(buffer)).collect();
-        let message = Page {
+        Page {
             buffer_offsets: placed.iter().map(|p| p.0).collect(),
             buffer_sizes: placed.iter().map(|p| p.1).collect(),
-            length: values.len() as u64,
+            length: rows as u64,
             encoding: Some(encoding),
             priority: if self.version == FileVersion::V2_0 { 0 } else { first_row },
-        };
-        if let Some(target) = self.columns.get_mut(column) {
-            target.rows += message.length;
-            target.pages.push(message);
         }
-        Ok(())
     }
 
     /// Writes the tail. All columns must have the same number of rows.
@@ -161,7 +203,7 @@ impl FileWriter {
         self.align();
         let descriptor = FileDescriptor {
             schema: Some(SchemaMessage {
-                fields: self.columns.iter().zip(0..).map(|(column, id)| column.field.message(id)).collect(),
+                fields: fields(self.columns.iter().map(|column| &column.field)),
                 metadata: std::mem::take(&mut self.metadata),
             }),
             length: rows,
@@ -175,10 +217,11 @@ impl FileWriter {
 
         let columns_start = at(&tail);
         let mut columns = Vec::with_capacity(self.columns.len());
-        for column in self.columns.drain(..) {
+        let physical = |column: WriterColumn| [Some(column.pages), column.field.item.map(|_| column.items)];
+        for pages in self.columns.drain(..).flat_map(physical).flatten() {
             let message = ColumnMetadata {
                 encoding: Some(direct("/lance.encodings.ColumnEncoding", Bytes::from_static(&[0x0A, 0x00]))),
-                pages: column.pages,
+                pages,
             };
             let bytes = message.encode_to_vec();
             columns.push((at(&tail), bytes.len() as u64));
@@ -225,18 +268,29 @@ impl FileWriter {
     }
 }
 
-impl WriterField {
-    fn message(&self, id: i32) -> Field {
-        Field {
-            name: self.name.clone(),
+/// The fields in pre-order, a list before its items.
+fn fields<'a>(columns: impl Iterator<Item = &'a WriterField>) -> Vec<Field> {
+    let mut out: Vec<Field> = Vec::new();
+    let mut push = |parent_id: i32, name: &str, logical_type: &str, nullable: bool| {
+        let id = i32::try_from(out.len()).unwrap_or(i32::MAX);
+        out.push(Field {
+            name: name.to_owned(),
             id,
-            parent_id: -1,
-            logical_type: self.logical_type.clone(),
-            nullable: self.nullable,
+            parent_id,
+            logical_type: logical_type.to_owned(),
+            nullable,
             dictionary: None,
             metadata: HashMap::new(),
+        });
+        id
+    };
+    for field in columns {
+        let id = push(-1, &field.name, &field.logical_type, field.nullable);
+        if let Some((item, nullable)) = &field.item {
+            push(id, "item", item, *nullable);
         }
     }
+    out
 }
 
 fn count(n: usize) -> Result<u32> {

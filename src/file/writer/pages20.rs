@@ -1,6 +1,6 @@
-//! Pages of 2.0: `Flat`, `Nullable`, `Binary` (file-format §10.2).
+//! Pages of 2.0: `Flat`, `Nullable`, `Binary`, `List` (file-format §3.1, §10.2).
 
-use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::array::{Array, ArrayRef, AsArray, ListArray};
 use arrow::buffer::{Buffer, NullBuffer};
 use arrow::datatypes::DataType;
 use bytes::Bytes;
@@ -107,4 +107,27 @@ fn variable<T: arrow::datatypes::ByteArrayType>(
 
 fn value_bytes<T: arrow::datatypes::ByteArrayType>(value: &T::Native) -> &[u8] {
     value.as_ref()
+}
+
+/// The offsets column of lists: u64 ends from the page's first item, a null is its end plus `items + 1` and has no items.
+pub(super) fn list_offsets(lists: &ListArray) -> Result<(ArrayEncoding, Vec<Bytes>, ArrayRef)> {
+    let offsets = lists.value_offsets();
+    let position = |offset: Option<&i32>| offset.and_then(|o| usize::try_from(*o).ok()).unwrap_or(0);
+    let (first, last) = (position(offsets.first()), position(offsets.last()));
+    let filled_null = |row: usize| lists.is_null(row) && offsets.get(row) != offsets.get(row + 1);
+    if (0..lists.len()).any(filled_null) {
+        return Err(Error::internal("a null list that has items cannot be written"));
+    }
+    let adjustment = (last - first) as u64 + 1;
+    let ends = offsets.iter().skip(1).enumerate().map(|(row, end)| {
+        let end = (position(Some(end)) - first) as u64;
+        if lists.is_null(row) { end + adjustment } else { end }
+    });
+    let encoding = page::List {
+        offsets: Some(Box::new(no_nulls(flat(64, 0)))),
+        null_offset_adjustment: adjustment,
+        num_items: (last - first) as u64,
+    };
+    let encoding = ArrayEncoding { kind: Some(ArrayKind::List(Box::new(encoding))) };
+    Ok((encoding, vec![owned(Buffer::from_vec(ends.collect()))], lists.values().slice(first, last - first)))
 }

@@ -1,0 +1,154 @@
+//! INVERTED: full text search, tokens with the documents they are in (index-formats §11).
+//!
+//! `settings` are the parameters and the details, `analyze` cuts text into tokens, `collect` gathers documents and posting
+//! lists, `posting` and `packing` are the bytes of a list, `write` the files of a segment, `read` looks into existing ones.
+
+mod analyze;
+mod build;
+mod collect;
+mod packing;
+mod posting;
+mod read;
+mod settings;
+mod write;
+
+use arrow::datatypes::DataType;
+use async_trait::async_trait;
+use bytes::Bytes;
+use roaring::RoaringTreemap;
+use serde_json::Value;
+
+use crate::error::{Error, ErrorCode, Result};
+use crate::format::index_metadata::IndexDetails;
+use crate::format::row::RowDomain;
+use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles};
+use settings::{FORMAT, Settings, same_details};
+
+const TYPE_URL: &str = "/lance.table.InvertedIndexDetails";
+const METADATA: &str = "metadata.lance";
+
+fn tokens_file(partition: u64) -> String {
+    format!("part_{partition}_tokens.lance")
+}
+
+fn invert_file(partition: u64) -> String {
+    format!("part_{partition}_invert.lance")
+}
+
+fn docs_file(partition: u64) -> String {
+    format!("part_{partition}_docs.lance")
+}
+
+/// The INVERTED method.
+pub struct Inverted;
+
+#[async_trait(?Send)]
+impl IndexMethod for Inverted {
+    fn name(&self) -> &'static str {
+        "INVERTED"
+    }
+
+    fn display_name(&self) -> &'static str {
+        "Inverted"
+    }
+
+    fn type_url(&self) -> &'static str {
+        TYPE_URL
+    }
+
+    fn index_version(&self, _stable_row_ids: bool) -> i32 {
+        FORMAT as i32
+    }
+
+    fn max_index_version(&self) -> i32 {
+        // Version 3 has blocks of 256 documents, or one document per list element.
+        FORMAT as i32
+    }
+
+    fn row_domain(&self, _index_version: i32, stable_row_ids: bool) -> RowDomain {
+        if stable_row_ids { RowDomain::StableId } else { RowDomain::Address }
+    }
+
+    fn accepts(&self, data_type: &DataType) -> bool {
+        match data_type {
+            DataType::Utf8 | DataType::LargeUtf8 => true,
+            DataType::List(item) | DataType::LargeList(item) => {
+                matches!(item.data_type(), DataType::Utf8 | DataType::LargeUtf8)
+            }
+            _ => false,
+        }
+    }
+
+    fn default_params(&self) -> Params {
+        settings::defaults()
+    }
+
+    fn merge_params(&self, base: Params, given: &Params) -> Result<Params> {
+        settings::merge(self.name(), base, given)
+    }
+
+    async fn recover_params(&self, segment: &SegmentFiles) -> Result<Params> {
+        read::recover_params(segment).await
+    }
+
+    fn details(&self, params: &Params, _data_type: &DataType) -> IndexDetails {
+        let value = Settings::parse(params).map(|settings| settings.details()).unwrap_or_default();
+        IndexDetails { type_url: TYPE_URL.to_owned(), value }
+    }
+
+    fn builder(&self, spec: BuildSpec) -> Result<Box<dyn SegmentBuilder>> {
+        if !(0..=FORMAT as i32).contains(&spec.index_version) {
+            return Err(Error::invalid(format!("INVERTED is written in format version {FORMAT}, not {}", spec.index_version)));
+        }
+        Ok(Box::new(build::Builder::new(&spec)?))
+    }
+
+    async fn check_beside(&self, segment: &SegmentFiles, params: &Params) -> Result<Option<Bytes>> {
+        let differs = |what: String| {
+            let uuid = segment.entry().uuid.to_string();
+            let text = format!(
+                "segment {uuid} of index {} stays and was built with {what}: a full text index has one configuration, so build \
+                 all of it anew (absorb) or leave the parameters as they are. Nothing was built",
+                segment.entry().name
+            );
+            Err(Error::new(ErrorCode::DetailsDiffer, text).with("segment", uuid))
+        };
+        let settings = Settings::parse(params)?;
+        let there = segment.entry().details.as_ref().map(|d| d.value.clone()).unwrap_or_default();
+        if !same_details(&there, &settings.details()) {
+            return differs("other settings".to_owned());
+        }
+        // Custom stop words are in no details, but searches take them from the first segment.
+        let recorded = read::recover_params(segment).await?;
+        let written = settings.params();
+        match written.iter().find(|(key, value)| recorded.get(*key).is_some_and(|old| old != *value)) {
+            Some((key, _)) => differs(format!("another {key}")),
+            None => Ok(Some(there)),
+        }
+    }
+
+    fn same_details(&self, a: &[u8], b: &[u8]) -> bool {
+        same_details(a, b)
+    }
+
+    async fn stored_rows(&self, segment: &SegmentFiles) -> Result<RoaringTreemap> {
+        read::stored_rows(segment).await
+    }
+
+    async fn copy_without(
+        &self,
+        segment: &SegmentFiles,
+        _data_type: &DataType,
+        drop: &dyn Fn(u64) -> bool,
+    ) -> Result<Option<BuiltIndex>> {
+        read::copy_without(segment, drop).await
+    }
+
+    async fn inspect(&self, segment: &SegmentFiles) -> Result<Value> {
+        read::inspect(segment).await
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;
