@@ -18,5 +18,5 @@ export type {
   HostEntry, HostObject, HostOperations, HttpStoreOptions, S3Credentials, S3StoreOptions, StoreDescriptor, StoreOptions,
 } from "./stores.js";
 export { open, Table } from "./table.js";
-export type { AtOptions, AuditOptions, ColumnOptions, OpenOptions, PlanCreateIndexOptions, PlanRefreshOptions, RunOptions } from "./table.js";
+export type { AtOptions, AuditOptions, ColumnOptions, OpenOptions, PlanCreateIndexOptions, PlanMergeOptions, PlanRefreshOptions, RunOptions } from "./table.js";
 export type * from "./types.js";

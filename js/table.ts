@@ -11,8 +11,8 @@ import { WorkerPool } from "./pool.js";
 import { callbacksOf, Store, storeFor } from "./stores.js";
 import type { StoreOptions } from "./stores.js";
 import type {
-  AuditReport, BranchInfo, BuildPlan, BuiltSegment, CommittingEvent, CreateIndexPlan, DropIndexPlan, FieldInfo, FragmentColumns, FragmentInfo, IndexInfo, Plan,
-  Probe, ProgressEvent, RefreshPlan, RefreshReport, Report,
+  AuditReport, BranchInfo, BuildPlan, BuiltSegment, CommittingEvent, CreateIndexPlan, DropIndexPlan, FieldInfo, FragmentColumns, FragmentInfo, IndexInfo,
+  MergePlan, Plan, Probe, ProgressEvent, RefreshPlan, RefreshReport, Report,
   RequestCounts, RequestEvent, SegmentContents, SegmentInfo, ShowDocument, TagInfo, TransactionInfo,
   VersionInfo,
 } from "./types.js";
@@ -39,8 +39,11 @@ export interface OpenOptions extends AtOptions {
 export interface PlanRefreshOptions {
   /** Most segments to build, 1 when absent: the unindexed fragments are split into that many runs of neighbours. */
   segments?: number;
-  /** Build the fragments of existing segments anew with the rest, so that segments stay few. */
-  absorb?: boolean | "none" | "all";
+  /**
+   * Build the fragments of existing segments anew with the rest: `"all"` (or true), or `"tiered"` the trailing ones that are no larger
+   * than twice what is built behind them, so that the number of segments stays logarithmic.
+   */
+  absorb?: boolean | "none" | "tiered" | "all";
   /** Most bytes a build may hold in memory. */
   maxBytes?: number;
   /** Parameters of the index method; what is not given is inherited from the existing segments. */
@@ -58,6 +61,17 @@ export interface PlanCreateIndexOptions {
   train?: boolean;
   /** Replace an index of that name on the same column; without it such an index is `INDEX_EXISTS`. */
   replace?: boolean;
+  /** Most bytes a build may hold in memory. */
+  maxBytes?: number;
+  signal?: AbortSignal;
+}
+
+/** Options of {@link Table.planMerge}. */
+export interface PlanMergeOptions {
+  /** Segments to make, 1 when absent. */
+  segments?: number;
+  /** Uuids of the segments to merge; all when absent. */
+  only?: string[];
   /** Most bytes a build may hold in memory. */
   maxBytes?: number;
   signal?: AbortSignal;
@@ -286,6 +300,13 @@ export class Table {
     return this.#call((glue) => glue.tablePlanCreateIndex(this.#id, name, column, method, document), signal);
   }
 
+  /** Plans to replace segments of an index by a few contiguous ones, so that a compaction can group their fragments. */
+  async planMerge(index: string, options: PlanMergeOptions = {}): Promise<MergePlan> {
+    const { signal, only } = options;
+    const document = { ...buildOptions(options), ...(only === undefined ? {} : { only }) };
+    return this.#call((glue) => glue.tablePlanMerge(this.#id, index, document), signal);
+  }
+
   /** Plans to drop an index of any method; its name is taken exactly, else regardless of case when only one fits. */
   planDropIndex(name: string, options: { signal?: AbortSignal } = {}): Promise<DropIndexPlan> {
     return this.#call((glue) => glue.tablePlanDropIndex(this.#id, name), options.signal);
@@ -327,6 +348,11 @@ export class Table {
   /** Plans and creates an index. */
   async createIndex(name: string, column: string, method: string, options: PlanCreateIndexOptions & RunOptions = {}): Promise<Report> {
     return this.run(await this.planCreateIndex(name, column, method, options), options);
+  }
+
+  /** Plans and merges segments of an index. */
+  async merge(index: string, options: PlanMergeOptions & RunOptions = {}): Promise<Report> {
+    return this.run(await this.planMerge(index, options), options);
   }
 
   /** Plans and drops an index. */

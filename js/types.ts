@@ -301,8 +301,13 @@ export interface CreateIndexPlan extends Omit<RefreshPlan, "kind"> {
   create: { train: boolean; replace: boolean };
 }
 
+/** A plan to make few segments of many: they are built and committed as those of a refresh are. */
+export interface MergePlan extends Omit<RefreshPlan, "kind"> {
+  kind: "merge";
+}
+
 /** A plan whose segments are built before it is committed. */
-export type BuildPlan = RefreshPlan | CreateIndexPlan;
+export type BuildPlan = RefreshPlan | CreateIndexPlan | MergePlan;
 
 /** A plan to drop an index; there is nothing to build. */
 export interface DropIndexPlan {

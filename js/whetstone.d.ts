@@ -54,6 +54,7 @@ export function tableAt(table: TableId, at: unknown): TaskId;
 export function tableReload(table: TableId): TaskId;
 export function tablePlanRefresh(table: TableId, index: string, options: unknown): TaskId;
 export function tablePlanCreateIndex(table: TableId, name: string, column: string, method: string, options: unknown): TaskId;
+export function tablePlanMerge(table: TableId, index: string, options: unknown): TaskId;
 export function tablePlanDropIndex(table: TableId, name: string): TaskId;
 export function checkPlan(plan: unknown): void;
 export function tablePlannedManifest(table: TableId, plan: unknown): TaskId;

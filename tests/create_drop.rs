@@ -9,7 +9,7 @@ use futures::executor::block_on;
 use serde_json::{Value, json};
 use uuid::Uuid;
 use whetstone::format::index_metadata::IndexMetadata;
-use whetstone::maintain::{DropPlan, commit_drop, plan_create_index, plan_drop_index};
+use whetstone::maintain::{DropPlan, commit_drop, plan_create_index, plan_drop_index, plan_merge};
 use whetstone::refresh::{
     BuiltSegment, RefreshOptions, RefreshPlan, RefreshReport, build_segment, commit_segments, plan_refresh,
 };
@@ -212,4 +212,80 @@ fn lances_own_entries_are_not_dropped() {
         section.push(IndexMetadata { name: "__lance_mem_wal".into(), uuid: Uuid::from_u128(5), raw: Bytes::new(), ..entry });
     });
     assert_eq!(block_on(plan_drop_index(&table, "__lance_mem_wal")).unwrap_err().code(), ErrorCode::UnsupportedMethod);
+}
+
+fn refresh(table: &Table, options: Value) -> (RefreshPlan, Table) {
+    let plan = block_on(plan_refresh(table, "k_idx", serde_json::from_value(options).unwrap())).unwrap();
+    let (_, after) = block_on(commit_segments(table, &plan, &build(table, &plan))).unwrap();
+    (plan, after)
+}
+
+fn merge(table: &Table, options: Value) -> Result<RefreshPlan, Error> {
+    block_on(plan_merge(table, "k_idx", serde_json::from_value(options).unwrap()))
+}
+
+#[test]
+fn segments_are_merged_into_as_few_as_asked_for() {
+    let shared = Shared::new(TABLE);
+    let (_, table) = refresh(&shared.open(1), json!({"segments": 4}));
+    let before = coverage(&table, "k_idx");
+    assert!(before.len() > 4);
+    let plan = merge(&table, json!({"segments": 2})).unwrap();
+    assert_eq!((plan.kind.as_str(), plan.runs.len(), plan.absorbed.len()), ("merge", 2, before.len()));
+    assert!(plan.groups.after >= plan.groups.before, "fewer segments never split what a compaction can group");
+    let (report, after) = block_on(commit_segments(&table, &plan, &build(&table, &plan))).unwrap();
+    assert_eq!((report.segments_added, report.segments_removed), (2, before.len() as u64));
+    assert_eq!(coverage(&after, "k_idx").concat(), plan.sets.live);
+    let again = merge(&after, json!({"segments": 2})).unwrap();
+    assert!(again.tasks.is_empty() && again.segments.iter().all(|s| s.why.contains("nothing to add")));
+}
+
+#[test]
+fn only_the_chosen_segments_are_merged() {
+    let shared = Shared::new(TABLE);
+    let (_, table) = refresh(&shared.open(1), json!({"segments": 3}));
+    let all = segments(&table, "k_idx");
+    let chosen: Vec<Uuid> = all.iter().rev().take(2).map(|e| e.uuid).collect();
+    let plan = merge(&table, json!({"only": chosen})).unwrap();
+    let (report, after) = block_on(commit_segments(&table, &plan, &build(&table, &plan))).unwrap();
+    assert_eq!(report.removed.iter().collect::<std::collections::BTreeSet<_>>(), chosen.iter().collect());
+    assert_eq!(segments(&after, "k_idx").len(), all.len() - 1);
+    let error = merge(&table, json!({"only": [Uuid::from_u128(4)]})).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::InvalidArgument);
+    let unknown = Shared::new("missing_bitmap").open(1);
+    let index = unknown.manifest().indices.iter().find(|e| e.fragment_bitmap.is_none()).unwrap().name.clone();
+    let error = block_on(plan_merge(&unknown, &index, Default::default())).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::BitmapUnknown);
+}
+
+#[test]
+fn a_merge_yields_to_a_drop() {
+    let shared = Shared::new(TABLE);
+    let (_, table) = refresh(&shared.open(1), json!({"segments": 2}));
+    let plan = merge(&table, json!({})).unwrap();
+    let built = build(&table, &plan);
+    rewrite(&table, |section| section.retain(|e| e.name != "k_idx"));
+    assert_eq!(block_on(commit_segments(&table, &plan, &built)).unwrap_err().code(), ErrorCode::IndexDropped);
+}
+
+#[test]
+fn trailing_segments_are_absorbed_while_they_are_small() {
+    let shared = Shared::new(TABLE);
+    let table = shared.open(1);
+    let plain = block_on(plan_refresh(&table, "k_idx", RefreshOptions::default())).unwrap();
+    let (plan, after) = refresh(&table, json!({"absorb": "tiered"}));
+    let rows =
+        |ids: &[u32]| -> u64 { ids.iter().map(|id| table.manifest().manifest.fragment(*id).unwrap().live_rows().unwrap()).sum() };
+    let built: Vec<u32> = plan.runs.iter().flat_map(|run| run.fragments.clone()).collect();
+    // Whatever stays is more than twice what was built behind it.
+    for kept in plan.segments.iter().filter(|s| s.fate == whetstone::coverage::fate::Fate::Kept) {
+        let entry = after.manifest().indices.iter().find(|e| e.uuid == kept.uuid).unwrap();
+        let covers: Vec<u32> = entry.fragment_bitmap.as_ref().unwrap().iter().collect();
+        assert!(rows(&covers) > 2 * rows(&built), "{covers:?} beside {built:?}");
+    }
+    assert!(built.len() >= plain.sets.unindexed.len());
+    assert_eq!(plan.absorbed.len(), plan.segments.iter().filter(|s| s.fate == whetstone::coverage::fate::Fate::Removed).count());
+    let mut all = coverage(&after, "k_idx").concat();
+    all.sort_unstable();
+    assert_eq!(all, plan.sets.live);
 }

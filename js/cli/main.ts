@@ -42,7 +42,7 @@ export async function main(argv: string[]): Promise<number> {
 }
 
 /** Commands that change the table, and the kind of plan each runs. */
-const JOBS = { refresh: "refresh", "create-index": "create_index", "drop-index": "drop_index" } as const;
+const JOBS = { refresh: "refresh", "create-index": "create_index", "drop-index": "drop_index", merge: "merge" } as const;
 type JobName = keyof typeof JOBS;
 
 function isJob(command: string | null | undefined): command is JobName {
@@ -104,6 +104,7 @@ async function run(invocation: Invocation, signal: AbortSignal): Promise<void> {
     case "refresh":
     case "create-index":
     case "drop-index":
+    case "merge":
       return await job(invocation, table, given ?? await planJob(invocation, table, { ...planning, signal }), { ...(workers === undefined ? {} : { workers }), signal });
     case "probe": {
       const [, , op = "", value] = invocation.arguments;
@@ -179,6 +180,10 @@ function planJob(invocation: Invocation, table: Table, options: PlanRefreshOptio
     case "create-index":
       return table.planCreateIndex(name, column, method, { ...options, train: !invocation.flag("deferred"), replace: invocation.flag("replace") });
     case "drop-index": return table.planDropIndex(name, options);
+    case "merge": {
+      const only = invocation.texts("only");
+      return table.planMerge(name, { ...options, ...(only.length === 0 ? {} : { only }) });
+    }
     default: return table.planRefresh(name, options);
   }
 }
@@ -224,7 +229,7 @@ function planOptions(invocation: Invocation): PlanRefreshOptions {
   const params = Object.fromEntries(invocation.texts("param").map(parameter));
   return {
     ...(segments === undefined ? {} : { segments }), ...(maxBytes === undefined ? {} : { maxBytes }),
-    ...(invocation.flag("absorb") ? { absorb: true } : {}), ...(Object.keys(params).length === 0 ? {} : { params }),
+    ...(invocation.flag("absorb") ? { absorb: true } : invocation.flag("absorb-trailing") ? { absorb: "tiered" as const } : {}), ...(Object.keys(params).length === 0 ? {} : { params }),
   };
 }
 

@@ -28,6 +28,8 @@ const OPTIONS = {
   "num-segments": { value: "N", alias: "segments", help: "build at most N segments (1)" },
   workers: { value: "K", help: "build with at most K workers (one per segment, as far as there are processors)" },
   absorb: { help: "build the fragments of existing segments anew with the rest" },
+  "absorb-trailing": { help: "build the last segments anew as long as each is at most twice what is built behind it" },
+  only: { value: "UUID", many: true, help: "merge this segment; repeatable, all when absent" },
   "max-bytes": { value: "BYTES", help: "hold at most this much in memory per build" },
   param: { value: "KEY=VALUE", many: true, help: "a parameter of the index method; repeatable" },
   deferred: { help: "commit the definition only; a refresh indexes the rows" },
@@ -49,7 +51,7 @@ const OPTIONS = {
 type OptionName = keyof typeof OPTIONS;
 
 const TABLE: OptionName[] = ["json", "quiet", "help", "at", "tag", "branch", "store"];
-const PLANNING: OptionName[] = ["num-segments", "absorb", "max-bytes", "param"];
+const PLANNING: OptionName[] = ["num-segments", "absorb", "absorb-trailing", "max-bytes", "param"];
 
 interface Command {
   arguments: string[];
@@ -68,6 +70,7 @@ export const COMMANDS = {
   plan: { arguments: ["TABLE", "INDEX"], options: [...TABLE, ...PLANNING], help: "what a refresh of the index would do" },
   refresh: { arguments: ["TABLE", "INDEX"], options: [...TABLE, ...PLANNING, "workers", "dry-run", "plan"], help: "index the fragments the index does not cover" },
   "create-index": { arguments: ["TABLE", "NAME", "COLUMN", "METHOD"], options: [...TABLE, "num-segments", "max-bytes", "param", "deferred", "replace", "workers", "dry-run", "plan"], help: "make an index" },
+  merge: { arguments: ["TABLE", "INDEX"], options: [...TABLE, "num-segments", "only", "max-bytes", "workers", "dry-run", "plan"], help: "make few segments of an index's many" },
   "drop-index": { arguments: ["TABLE", "NAME"], options: [...TABLE, "dry-run", "plan"], help: "take an index of any method out of the table" },
   probe: { arguments: ["TABLE", "INDEX", "OP", "VALUE"], optional: true, options: TABLE, help: "what of the table a condition has to look at" },
   audit: { arguments: ["TABLE", "INDEX"], options: [...TABLE, "sample"], help: "hold the index against its column, row by row" },

@@ -10,7 +10,9 @@ use super::convert::{error_to_js, from_js, to_js};
 use super::host::text_of;
 use super::table::{advance, ask};
 use crate::error::{Error, ErrorCode};
-use crate::maintain::{CreateOptions, DROP, DropPlan, check_drop, commit_drop, plan_create_index, plan_drop_index};
+use crate::maintain::{
+    CreateOptions, DROP, DropPlan, MergeOptions, check_drop, commit_drop, plan_create_index, plan_drop_index, plan_merge,
+};
 use crate::refresh::{BuiltSegment, RefreshOptions, RefreshPlan, check_basis, check_plan, commit_segments_telling, plan_refresh};
 use crate::table::publish::Committing;
 
@@ -26,6 +28,13 @@ pub fn table_plan_refresh(id: u32, index: String, options: JsValue) -> Result<u3
 pub fn table_plan_create_index(id: u32, name: String, column: String, method: String, options: JsValue) -> Result<u32, JsValue> {
     let options: CreateOptions = from_js("the options", options).map_err(|error| error_to_js(&error))?;
     Ok(ask(id, |table| async move { to_js(&plan_create_index(&table, &name, &column, &method, options).await?) }))
+}
+
+/// Settles with a plan to merge segments; they are built and committed as those of a refresh.
+#[wasm_bindgen(js_name = tablePlanMerge)]
+pub fn table_plan_merge(id: u32, index: String, options: JsValue) -> Result<u32, JsValue> {
+    let options: MergeOptions = from_js("the options", options).map_err(|error| error_to_js(&error))?;
+    Ok(ask(id, |table| async move { to_js(&plan_merge(&table, &index, options).await?) }))
 }
 
 /// Settles with a plan to drop an index.

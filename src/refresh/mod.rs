@@ -24,7 +24,7 @@ pub use check::{check_basis, check_plan};
 pub use commit::{commit_segments, commit_segments_telling};
 pub use options::{Absorb, RefreshOptions};
 pub use plan::{Advice, Creation, RefreshPlan};
-pub(crate) use planner::plan_new;
 pub use planner::plan_refresh;
+pub(crate) use planner::{plan_merge_of, plan_new};
 pub use report::RefreshReport;
 pub use task::{BuildTask, BuiltSegment};

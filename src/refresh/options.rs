@@ -39,6 +39,9 @@ pub enum Absorb {
     /// They stay where the commit rules let them.
     #[default]
     None,
+    /// When there is work, the trailing segments no larger than twice what is built behind them are built anew with it, so
+    /// that the number of segments stays logarithmic.
+    Tiered,
     /// When there is work, everything the index covers is built anew with it, so that no older segment stays.
     All,
 }
@@ -47,6 +50,7 @@ impl Serialize for Absorb {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(match self {
             Absorb::None => "none",
+            Absorb::Tiered => "tiered",
             Absorb::All => "all",
         })
     }
@@ -58,8 +62,9 @@ impl<'de> Deserialize<'de> for Absorb {
             Value::Null | Value::Bool(false) => Ok(Absorb::None),
             Value::Bool(true) => Ok(Absorb::All),
             Value::String(text) if text == "none" => Ok(Absorb::None),
+            Value::String(text) if text == "tiered" => Ok(Absorb::Tiered),
             Value::String(text) if text == "all" => Ok(Absorb::All),
-            other => Err(D::Error::custom(format!("absorb is true, false, \"none\" or \"all\", not {other}"))),
+            other => Err(D::Error::custom(format!("absorb is true, false, \"none\", \"tiered\" or \"all\", not {other}"))),
         }
     }
 }

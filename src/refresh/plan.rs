@@ -18,7 +18,7 @@ pub const FORMAT: u32 = 1;
 pub struct RefreshPlan {
     /// Format of this document.
     pub format: u32,
-    /// `refresh`, or `create_index`.
+    /// `refresh`, `create_index` or `merge`.
     pub kind: String,
     /// Address of the table.
     pub table: String,
@@ -60,6 +60,8 @@ pub enum Job {
     Refresh,
     /// Makes an index that was not there.
     Create,
+    /// Makes few segments of many.
+    Merge,
 }
 
 impl Job {
@@ -68,6 +70,7 @@ impl Job {
         match self {
             Job::Refresh => "refresh",
             Job::Create => "create_index",
+            Job::Merge => "merge",
         }
     }
 }
@@ -211,9 +214,8 @@ impl Advice {
 impl RefreshPlan {
     /// What it is a plan for; `None` for a kind that builds nothing or is not known.
     pub fn job(&self) -> Option<Job> {
-        [Job::Refresh, Job::Create]
-            .into_iter()
-            .find(|job| job.kind() == self.kind && (*job == Job::Create) == self.create.is_some())
+        let jobs = [Job::Refresh, Job::Create, Job::Merge];
+        jobs.into_iter().find(|job| job.kind() == self.kind && (*job == Job::Create) == self.create.is_some())
     }
 
     /// How the index is created, when that is what the plan is for.

@@ -68,6 +68,7 @@ pub(crate) async fn plan_new(
 ) -> Result<RefreshPlan> {
     let segments = options.segments()?;
     let mut planner = Planner::new(table, resolved, from_defaults(resolved, &options.params)?)?;
+    planner.job = Job::Create;
     planner.creation = Some(creation);
     planner.replaced = replaced.iter().map(|s| s.uuid).collect();
     if creation.train {
@@ -75,6 +76,31 @@ pub(crate) async fn plan_new(
     }
     planner.finish(table.indices().await?, segments, options).await
 }
+
+/// Plans `segments` runs over what the `chosen` segments cover, which go in the same commit. The column is read again.
+pub(crate) async fn plan_merge_of(
+    table: &Table,
+    resolved: &Resolved<'_>,
+    chosen: &[Uuid],
+    options: &RefreshOptions,
+) -> Result<RefreshPlan> {
+    let segments = options.segments()?;
+    let inherited = inherit(table.store(), &table.manifest().manifest, resolved, &options.params).await?;
+    let mut planner = Planner::new(table, resolved, inherited)?;
+    planner.job = Job::Merge;
+    let chosen: Vec<&IndexMetadata> = resolved.segments.iter().copied().filter(|s| chosen.contains(&s.uuid)).collect();
+    let covering = chosen.iter().filter(|s| !planner.effective(s).is_empty()).count();
+    if covering > segments {
+        for segment in chosen {
+            planner.absorb(segment, RoaringBitmap::new(), "it is merged with others".to_owned());
+        }
+        planner.cure_stale().await?;
+    }
+    planner.finish(table.indices().await?, segments, options).await
+}
+
+/// Segments from which on the plan mentions that there could be fewer.
+const MANY_SEGMENTS: usize = 4;
 
 /// A segment of known coverage that is written again without its stale rows.
 struct Copying {
@@ -96,6 +122,7 @@ struct Planner<'a> {
     absorbed: BTreeMap<Uuid, (RoaringBitmap, String)>,
     copies: BTreeMap<Uuid, Copying>,
     warnings: Vec<Advice>,
+    job: Job,
     /// How the index is created; a refresh has none.
     creation: Option<Creation>,
     /// Segments that go because their index is created anew.
@@ -134,6 +161,7 @@ impl<'a> Planner<'a> {
             absorbed: BTreeMap::new(),
             copies: BTreeMap::new(),
             warnings: inherited.notes,
+            job: Job::Refresh,
             creation: None,
             replaced: Vec::new(),
         })
@@ -163,9 +191,62 @@ impl<'a> Planner<'a> {
         ));
     }
 
+    /// Live rows of some fragments; `None` where a count is not recorded.
+    fn rows_of(&self, fragments: &RoaringBitmap) -> Option<u64> {
+        fragments.iter().try_fold(0u64, |sum, id| sum.checked_add(self.manifest.fragment(id)?.live_rows()?))
+    }
+
+    /// The trailing segments that are no larger than twice what is built behind them: built anew with it, sizes fall by half at
+    /// least from segment to segment, so that their number stays logarithmic. Nearest to the work first.
+    fn trailing(&self) -> Vec<&'a IndexMetadata> {
+        let mut order: Vec<(u32, &'a IndexMetadata)> =
+            self.resolved.segments.iter().copied().filter_map(|s| Some((self.effective(s).max()?, s))).collect();
+        order.sort_by_key(|(last, _)| std::cmp::Reverse(*last));
+        let mut behind = self.work.clone();
+        let mut taken = Vec::new();
+        for (_, segment) in order {
+            let covers = self.effective(segment);
+            match (self.rows_of(&covers), self.rows_of(&behind)) {
+                (Some(own), Some(rows)) if own <= rows.saturating_mul(2) => {
+                    behind |= covers;
+                    taken.push(segment);
+                }
+                _ => break,
+            }
+        }
+        taken
+    }
+
+    /// Says what the tiered policy would do where nobody asked for it.
+    fn advise_absorbing(&mut self) {
+        let taken = self.trailing();
+        let (covering, name) =
+            (self.resolved.segments.iter().filter(|s| !self.effective(s).is_empty()).count(), &self.target.name);
+        if taken.is_empty() || covering < MANY_SEGMENTS {
+            return;
+        }
+        let more: Option<u64> = taken.iter().try_fold(0u64, |sum, s| sum.checked_add(self.rows_of(&self.effective(s))?));
+        let Some(more) = more else { return };
+        let (table, branch) = (self.table.store().uri(), self.manifest.branch.as_deref());
+        let text = format!(
+            "{covering} segments cover index {name} already; building the {} smallest at the end anew with this work costs {more} rows more \
+             and leaves {} of them",
+            taken.len(),
+            covering - taken.len()
+        );
+        self.warnings.push(Advice::info("absorb_trailing", text).act(
+            refresh_command(&table, branch, name, "--absorb-trailing"),
+            format!("table.refresh({}, {{ absorb: \"tiered\" }})", js_text(name)),
+        ));
+    }
+
     /// Absorbs what the caller asked for, and what cannot stay beside the new segments at all.
     fn apply_policy(&mut self, policy: Absorb) {
         let stable = self.manifest.has_stable_row_ids();
+        let trailing: Vec<Uuid> = self.trailing().iter().map(|s| s.uuid).collect();
+        if policy == Absorb::None {
+            self.advise_absorbing();
+        }
         for segment in self.resolved.segments.clone() {
             let covers = self.effective(segment);
             if covers.is_empty() || covers.is_subset(&self.work) {
@@ -173,6 +254,11 @@ impl<'a> Planner<'a> {
             }
             if policy == Absorb::All {
                 self.absorb(segment, RoaringBitmap::new(), "all segments are to be built anew (absorb)".to_owned());
+                continue;
+            }
+            if policy == Absorb::Tiered && trailing.contains(&segment.uuid) {
+                let why = "it is no larger than twice what is built behind it (absorb: tiered)".to_owned();
+                self.absorb(segment, RoaringBitmap::new(), why);
                 continue;
             }
             let domain = self.resolved.method.row_domain(segment.index_version.unwrap_or(0), stable);
@@ -310,7 +396,7 @@ impl<'a> Planner<'a> {
         self.warn_about_memory(estimate.memory_bytes, options);
         Ok(RefreshPlan {
             format: FORMAT,
-            kind: self.creation.map_or(Job::Refresh, |_| Job::Create).kind().to_owned(),
+            kind: self.job.kind().to_owned(),
             create: self.creation,
             table: self.table.store().uri(),
             branch: self.manifest.branch.clone(),

@@ -99,3 +99,21 @@ test("the command creates, shows, refuses and drops", async (t) => {
   assert.equal(wrong.status, 2);
   assert.match(wrong.stderr, /holds no plan of kind refresh/);
 });
+
+test("segments are merged, all or chosen ones", async (t) => {
+  const folder = copyTable(t, NAME);
+  const table = await open(folder);
+  await table.refresh("k_idx", { segments: 4 });
+  const before = await table.segments("k_idx");
+  const chosen = before.slice(-2).map((segment) => segment.uuid);
+  const some = await table.merge("k_idx", { only: chosen });
+  assert.deepEqual([[...some.removed].sort(), some.segments_added], [[...chosen].sort(), 1]);
+  const plan = await table.planMerge("k_idx", { segments: 2 });
+  assert.deepEqual([plan.kind, plan.runs.length], ["merge", 2]);
+  assert.deepEqual((await table.run(plan)).established, FRAGMENTS);
+  const one = await command(["merge", folder, "k_idx", "--quiet"]);
+  assert.equal(one.status, 0, one.stderr);
+  assert.match(one.stdout, /^k_idx: \S+ fragments indexed/);
+  assert.match((await command(["merge", folder, "k_idx"])).stdout, /nothing to do/);
+  await assert.rejects(table.planMerge("k_idx", { only: [chosen[0]] }), { code: "INVALID_ARGUMENT" });
+});

@@ -190,7 +190,7 @@ const handlers: Handlers = {
       const fragments = work.slice(Math.floor((work.length / n) * i), Math.floor((work.length / n) * (i + 1)));
       return { fragments, rows: fragments.reduce((sum, f) => sum + columns.physical_rows[at.get(f)!]! - columns.deleted_rows[at.get(f)!]!, 0), files: [] };
     });
-    const target = { name: index, field_id: 1, column: info.field_names[0]!, logical_type: "int64", method: info.type.toUpperCase(), type_url: "", index_version: 0, params: { batch_size: 4096 }, row_domain: "address" };
+    const target = { name: index, field_id: 1, column: info.field_names[0]!, logical_type: "int64", method: info.type.toUpperCase(), type_url: "", index_version: 0, params: { batch_size: 4096 }, row_domain: "address", details: null };
     const plan: RefreshPlan = {
       format: 1, kind: "refresh", table: show.uri, branch: null, v_plan: show.version, index: { ...target, params_from: { batch_size: "defaults" } }, basis: { max_fragment_id: null, next_row_id: 0 },
       sets: { live: [...columns.ids], covered: info.covered_live_fragments ?? [], unindexed: work }, runs, heaviest_run_rows: Math.max(0, ...runs.map((r) => r.rows)),
