@@ -10,5 +10,6 @@ parentPort.on("message", (message) => {
   mkdirSync(`${table}/_indices/${uuid}`, { recursive: true });
   writeFileSync(`${table}/_indices/${uuid}/half.lance`, "half");
   parentPort.postMessage({ type: "uuid", id: message.id, uuid });
-  setImmediate(() => { throw new Error("the floor gave way"); });
+  // A few milliseconds, so that the message above is heard: a dying thread takes with it what it has not sent yet.
+  setTimeout(() => { throw new Error("the floor gave way"); }, 5);
 });
