@@ -104,20 +104,24 @@ pub trait IndexMethod: Sync {
     /// Name in options and documents, e.g. `BTREE`.
     fn name(&self) -> &'static str;
 
-    /// Name that pylance's `describe_indices` shows, e.g. `BTree`.
-    fn display_name(&self) -> &'static str;
-
     /// `type_url` that a first segment gets; further segments copy the spelling of the existing ones (index-formats §2).
     fn type_url(&self) -> &'static str;
 
     /// Format version to write into a new index of a table with or without stable row ids.
-    fn index_version(&self, stable_row_ids: bool) -> i32;
+    fn index_version(&self, _stable_row_ids: bool) -> i32 {
+        self.max_index_version()
+    }
 
     /// Highest format version that is read.
-    fn max_index_version(&self) -> i32;
+    fn max_index_version(&self) -> i32 {
+        0
+    }
 
-    /// What a segment of that version stores about a row (index-formats §1.2).
-    fn row_domain(&self, index_version: i32, stable_row_ids: bool) -> RowDomain;
+    /// What a segment of that version stores about a row (index-formats §1.2): the table's own ids, unless the method says
+    /// otherwise.
+    fn row_domain(&self, _index_version: i32, stable_row_ids: bool) -> RowDomain {
+        if stable_row_ids { RowDomain::StableId } else { RowDomain::Address }
+    }
 
     /// Whether a column of this type can be indexed.
     fn accepts(&self, data_type: &DataType) -> bool;

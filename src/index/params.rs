@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::index::Params;
+use crate::index::{IndexMethod, Params};
 
 /// Parameters or counts of these names.
 pub fn collected(entries: impl IntoIterator<Item = (String, Value)>) -> Params {
@@ -12,6 +12,19 @@ pub fn collected(entries: impl IntoIterator<Item = (String, Value)>) -> Params {
         params.insert(key, value);
     }
     params
+}
+
+/// Refuses to build in a format version that the method does not have.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` naming the versions there are.
+pub fn check_version(method: &dyn IndexMethod, version: i32) -> Result<()> {
+    let known = match method.max_index_version() {
+        max if (0..=max).contains(&version) => return Ok(()),
+        0 => "only format version 0".to_owned(),
+        max => format!("the format versions 0 and {max}"),
+    };
+    Err(Error::invalid(format!("{} has {known}, not {version}", method.name())))
 }
 
 /// `given` over `base`, refusing keys the method does not have: Lance ignores them without a word, which hides typos.

@@ -6,6 +6,7 @@ use roaring::RoaringBitmap;
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::format::bitmap::encode_roaring32_plain;
+use crate::format::wire::put_varint;
 
 /// Values of a roaring container that is an array; larger ones are bitsets, which have a fixed size.
 const ARRAY_MAX: u16 = 4096;
@@ -75,9 +76,9 @@ impl Postings {
             }
             let before = list.deltas.capacity();
             if list.count == 1 {
-                varint(&mut list.deltas, zigzag(0, list.last));
+                put_varint(&mut list.deltas, zigzag(0, list.last));
             }
-            varint(&mut list.deltas, zigzag(list.last, id));
+            put_varint(&mut list.deltas, zigzag(list.last, id));
             self.held += (list.deltas.capacity() - before) as u64;
             if id >> 16 != list.last >> 16 {
                 list.card = 0;
@@ -180,14 +181,6 @@ impl Posting {
 fn zigzag(from: u64, to: u64) -> u64 {
     let delta = to.wrapping_sub(from).cast_signed();
     (delta << 1 ^ delta >> 63).cast_unsigned()
-}
-
-fn varint(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
 }
 
 #[cfg(test)]

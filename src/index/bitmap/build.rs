@@ -8,9 +8,10 @@ use crate::index::bytes::ValueBytes;
 use crate::index::distinct::Distinct;
 use crate::index::keyed::{KEYS_AND_BITMAPS, KeyWriter};
 use crate::index::order::{Comparison, comparison};
+use crate::index::params::collected;
 use crate::index::postings::{Layout, Postings};
 use crate::index::sort::row_id;
-use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder};
+use crate::index::{BuildSpec, BuiltIndex, IndexMethod, SegmentBuilder};
 use crate::table::scan::ColumnBatch;
 
 /// List of the null rows; the value of number n has the list after.
@@ -70,7 +71,7 @@ impl SegmentBuilder for Builder {
             let list = number.saturating_add(1);
             writer.push(Some(values.get(number)), &mut |out| postings.encode(list, Layout::RowTreemap, out))?;
         }
-        let stats = Params::from_iter([("bitmaps".to_owned(), writer.count().into()), ("nulls".to_owned(), nulls.into())]);
+        let stats = collected([("bitmaps".to_owned(), writer.count().into()), ("nulls".to_owned(), nulls.into())]);
         Ok(BuiltIndex {
             files: vec![file(writer)?],
             details: Bitmap.details(&spec.params, &spec.data_type),

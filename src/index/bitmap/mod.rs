@@ -9,14 +9,13 @@ use bytes::Bytes;
 use roaring::RoaringTreemap;
 use serde_json::Value;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::file::EncodedFile;
 use crate::format::index_metadata::IndexDetails;
-use crate::format::row::RowDomain;
 use crate::index::btree::Btree;
 use crate::index::check::Check;
 use crate::index::keyed::{KEYS_AND_BITMAPS, KeyWriter, counted, probed};
-use crate::index::params::merge_known;
+use crate::index::params::{check_version, merge_known};
 use crate::index::probe::{Matches, Op, Query};
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles};
 
@@ -32,24 +31,8 @@ impl IndexMethod for Bitmap {
         "BITMAP"
     }
 
-    fn display_name(&self) -> &'static str {
-        "Bitmap"
-    }
-
     fn type_url(&self) -> &'static str {
         TYPE_URL
-    }
-
-    fn index_version(&self, _stable_row_ids: bool) -> i32 {
-        0
-    }
-
-    fn max_index_version(&self) -> i32 {
-        0
-    }
-
-    fn row_domain(&self, _index_version: i32, stable_row_ids: bool) -> RowDomain {
-        if stable_row_ids { RowDomain::StableId } else { RowDomain::Address }
     }
 
     fn accepts(&self, data_type: &DataType) -> bool {
@@ -73,9 +56,7 @@ impl IndexMethod for Bitmap {
     }
 
     fn builder(&self, spec: BuildSpec) -> Result<Box<dyn SegmentBuilder>> {
-        if spec.index_version != 0 {
-            return Err(Error::invalid(format!("BITMAP has only format version 0, not {}", spec.index_version)));
-        }
+        check_version(self, spec.index_version)?;
         Ok(Box::new(build::Builder::new(spec)?))
     }
 

@@ -12,6 +12,7 @@ use crate::index::bitmap::{Bitmap, FILE, file};
 use crate::index::bytes::ValueBytes;
 use crate::index::check::{KeyCheck, value_keys};
 use crate::index::keyed::{KEYS_AND_BITMAPS, KeyWriter, Keys, Top, entries, summarise};
+use crate::index::params::collected;
 use crate::index::{BuiltIndex, IndexMethod, Params, SegmentFiles};
 
 /// Files of the segment: the one, or the shards that nobody reads (index-formats §6).
@@ -40,12 +41,7 @@ impl KeyCheck for Entries {
 pub(super) async fn stored_rows(segment: &SegmentFiles) -> Result<RoaringTreemap> {
     let mut rows = RoaringTreemap::new();
     for name in names(segment).await?.0 {
-        let mut keys = Keys::open(segment, &name, &segment.open(&name).await?, KEYS_AND_BITMAPS)?;
-        while let Some((_, bitmaps)) = keys.next().await? {
-            for row in 0..bitmaps.len() {
-                rows |= keys.rows(&bitmaps, row)?;
-            }
-        }
+        rows |= Keys::open(segment, &name, &segment.open(&name).await?, KEYS_AND_BITMAPS)?.all_rows().await?;
     }
     Ok(rows)
 }
@@ -76,7 +72,7 @@ pub(super) async fn copy_without(
             }
         }
     }
-    let stats = Params::from_iter([("bitmaps".to_owned(), writer.count().into())]);
+    let stats = collected([("bitmaps".to_owned(), writer.count().into())]);
     let details = segment.entry().details.clone().unwrap_or_else(|| Bitmap.details(&Params::new(), data_type));
     Ok(Some(BuiltIndex { files: vec![file(writer)?], details, index_version: segment.index_version(), rows: total, stats }))
 }

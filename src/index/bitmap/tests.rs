@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::*;
 use crate::error::ErrorCode;
+use crate::format::row::RowDomain;
 use crate::format::schema::scalar_type;
 use crate::format::treemap::{decode_row_treemap, encode_row_treemap};
 use crate::index::keyed::KEYS_AND_BITMAPS;

@@ -14,6 +14,7 @@ use crate::format::treemap::encode_row_treemap;
 use crate::index::bloomfilter::filter::{insert, size};
 use crate::index::bloomfilter::{BloomFilter, FILE, META_ITEMS, META_PROBABILITY, NUMBER_OF_ITEMS, PROBABILITY, sizing};
 use crate::index::bytes::{ValueBytes, ValueColumn};
+use crate::index::params::collected;
 use crate::index::sort::PAGE_BYTES;
 use crate::index::zones::{NULL_BITMAP, Places, ZoneContent, ZoneCutter};
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder};
@@ -177,7 +178,7 @@ pub(super) fn encode(
     file.metadata(META_ITEMS, &items.to_string());
     file.metadata(META_PROBABILITY, &probability.to_string());
     file.metadata(NULL_BITMAP, &buffer.to_string());
-    let stats = Params::from_iter([
+    let stats = collected([
         ("zones".to_owned(), zones.into()),
         (NUMBER_OF_ITEMS.to_owned(), items.into()),
         (PROBABILITY.to_owned(), probability.into()),

@@ -11,11 +11,11 @@ use bytes::Bytes;
 use roaring::RoaringTreemap;
 use serde_json::Value;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::index_metadata::IndexDetails;
 use crate::format::row::RowDomain;
 use crate::index::check::Check;
-use crate::index::params::{fraction, merge_known, positive};
+use crate::index::params::{check_version, collected, fraction, merge_known, positive};
 use crate::index::probe::{Matches, Op, Query};
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles};
 
@@ -40,20 +40,8 @@ impl IndexMethod for BloomFilter {
         "BLOOMFILTER"
     }
 
-    fn display_name(&self) -> &'static str {
-        "BloomFilter"
-    }
-
     fn type_url(&self) -> &'static str {
         TYPE_URL
-    }
-
-    fn index_version(&self, _stable_row_ids: bool) -> i32 {
-        0
-    }
-
-    fn max_index_version(&self) -> i32 {
-        0
     }
 
     fn row_domain(&self, _index_version: i32, _stable_row_ids: bool) -> RowDomain {
@@ -70,10 +58,7 @@ impl IndexMethod for BloomFilter {
     }
 
     fn default_params(&self) -> Params {
-        Params::from_iter([
-            (NUMBER_OF_ITEMS.to_owned(), DEFAULT_ITEMS.into()),
-            (PROBABILITY.to_owned(), DEFAULT_PROBABILITY.into()),
-        ])
+        collected([(NUMBER_OF_ITEMS.to_owned(), DEFAULT_ITEMS.into()), (PROBABILITY.to_owned(), DEFAULT_PROBABILITY.into())])
     }
 
     fn merge_params(&self, base: Params, given: &Params) -> Result<Params> {
@@ -91,9 +76,7 @@ impl IndexMethod for BloomFilter {
     }
 
     fn builder(&self, spec: BuildSpec) -> Result<Box<dyn SegmentBuilder>> {
-        if spec.index_version != 0 {
-            return Err(Error::invalid(format!("BLOOMFILTER has only format version 0, not {}", spec.index_version)));
-        }
+        check_version(self, spec.index_version)?;
         Ok(Box::new(build::Builder::new(spec)?))
     }
 

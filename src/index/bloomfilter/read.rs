@@ -12,6 +12,7 @@ use crate::index::bloomfilter::{
     DEFAULT_ITEMS, DEFAULT_PROBABILITY, FILE, META_ITEMS, META_PROBABILITY, NUMBER_OF_ITEMS, PROBABILITY,
 };
 use crate::index::columns::position;
+use crate::index::params::collected;
 use crate::index::zones::{Places, ZoneFile, addresses, count_in};
 use crate::index::{BuiltIndex, Params, SegmentFiles};
 
@@ -23,7 +24,7 @@ fn params(file: &ZoneFile<'_>) -> Result<Params> {
     if !(0.0..1.0).contains(&probability) {
         return Err(file.corrupt(format!("the metadata says bloomfilter_probability {probability}")));
     }
-    Ok(Params::from_iter([(NUMBER_OF_ITEMS.to_owned(), items.into()), (PROBABILITY.to_owned(), probability.into())]))
+    Ok(collected([(NUMBER_OF_ITEMS.to_owned(), items.into()), (PROBABILITY.to_owned(), probability.into())]))
 }
 
 pub(super) async fn recover_params(segment: &SegmentFiles) -> Result<Params> {

@@ -1,16 +1,16 @@
 //! Pages held against the lookup rows that lead to them, and entries for an audit.
 
-use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::datatypes::{DataType, UInt32Type};
+use arrow::array::{Array, ArrayRef};
+use arrow::datatypes::DataType;
 use async_trait::async_trait;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::index::SegmentFiles;
 use crate::index::btree::PAGE_DATA;
-use crate::index::btree::read::{batch_size, columns, ids_of, layout};
+use crate::index::btree::read::{PageBounds, columns, ids_of, layout, page_bounds, unreadable};
 use crate::index::bytes::ValueBytes;
 use crate::index::check::{KeyCheck, value_keys};
-use crate::index::columns::{Pieces, pair, whole};
+use crate::index::columns::{Pieces, pair};
 use crate::index::order::comparison;
 
 pub(super) struct Entries(pub DataType);
@@ -45,12 +45,7 @@ impl KeyCheck for Entries {
 pub(super) async fn page_faults(segment: &SegmentFiles, data_type: &DataType) -> Result<Vec<String>> {
     let layout = layout(segment).await?;
     let (Some(name), false) = (layout.lookup.first(), layout.parts) else { return Ok(Vec::new()) };
-    let lookup = segment.open(name).await?;
-    let size = batch_size(segment, name, &lookup)?;
-    let (low, high) = (whole(&lookup, 0, data_type, true).await?, whole(&lookup, 1, data_type, true).await?);
-    let counts = whole(&lookup, 2, &DataType::UInt32, false).await?;
-    let unreadable = || Error::internal("page bounds have no readable values");
-    let counts = counts.as_primitive_opt::<UInt32Type>().ok_or_else(unreadable)?;
+    let PageBounds { size, low, high, counts } = page_bounds(segment, name, data_type).await?;
     let bounds = ValueBytes::new(&low).zip(ValueBytes::new(&high)).zip(comparison(data_type));
     let ((lows, highs), compare) = bounds.ok_or_else(unreadable)?;
     let file = segment.open(PAGE_DATA).await?;

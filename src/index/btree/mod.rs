@@ -12,12 +12,12 @@ use bytes::Bytes;
 use roaring::RoaringTreemap;
 use serde_json::Value;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::index_metadata::IndexDetails;
 use crate::format::row::RowDomain;
 use crate::index::check::Check;
 use crate::index::order::with_key;
-use crate::index::params::{collected, merge_known, positive};
+use crate::index::params::{check_version, collected, merge_known, positive};
 use crate::index::probe::{Matches, Op, Query};
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles};
 
@@ -40,10 +40,6 @@ pub struct Btree;
 impl IndexMethod for Btree {
     fn name(&self) -> &'static str {
         "BTREE"
-    }
-
-    fn display_name(&self) -> &'static str {
-        "BTree"
     }
 
     fn type_url(&self) -> &'static str {
@@ -90,9 +86,7 @@ impl IndexMethod for Btree {
     }
 
     fn builder(&self, spec: BuildSpec) -> Result<Box<dyn SegmentBuilder>> {
-        if !(0..=self.max_index_version()).contains(&spec.index_version) {
-            return Err(Error::invalid(format!("BTREE has the format versions 0 and 1, not {}", spec.index_version)));
-        }
+        check_version(self, spec.index_version)?;
         Ok(Box::new(build::Builder::new(spec)?))
     }
 

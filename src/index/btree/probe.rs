@@ -1,15 +1,15 @@
 //! Which pages a condition reads, and the rows in them that meet it.
 
-use arrow::array::{Array, AsArray};
-use arrow::datatypes::{DataType, UInt32Type};
+use arrow::array::Array;
+use arrow::datatypes::DataType;
 use roaring::RoaringTreemap;
 
 use crate::error::{Error, Result};
 use crate::index::SegmentFiles;
 use crate::index::btree::PAGE_DATA;
-use crate::index::btree::read::{batch_size, columns, ids_of, layout};
+use crate::index::btree::read::{PageBounds, columns, ids_of, layout, page_bounds, unreadable};
 use crate::index::bytes::ValueBytes;
-use crate::index::columns::{Pieces, pair, whole};
+use crate::index::columns::{Pieces, pair};
 use crate::index::probe::{Matches, Op, Query};
 
 pub(super) async fn probe(segment: &SegmentFiles, data_type: &DataType, query: &Query) -> Result<Matches> {
@@ -17,12 +17,7 @@ pub(super) async fn probe(segment: &SegmentFiles, data_type: &DataType, query: &
     let (Some(name), false) = (layout.lookup.first(), layout.parts) else {
         return Err(Error::corrupt(&segment.label("page_lookup.lance"), "the pages of this older layout are not probed"));
     };
-    let lookup = segment.open(name).await?;
-    let size = batch_size(segment, name, &lookup)?;
-    let (low, high) = (whole(&lookup, 0, data_type, true).await?, whole(&lookup, 1, data_type, true).await?);
-    let counts = whole(&lookup, 2, &DataType::UInt32, false).await?;
-    let unreadable = || Error::internal("page bounds have no readable values");
-    let counts = counts.as_primitive_opt::<UInt32Type>().ok_or_else(unreadable)?;
+    let PageBounds { size, low, high, counts } = page_bounds(segment, name, data_type).await?;
     let (lows, highs) = ValueBytes::new(&low).zip(ValueBytes::new(&high)).ok_or_else(unreadable)?;
     let may_match = |page: usize| match query.op {
         Op::IsNull => counts.values().get(page).is_some_and(|count| *count > 0),

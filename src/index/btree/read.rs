@@ -1,6 +1,6 @@
 //! Reading what a BTREE segment holds: parameters, ids, the summary of its pages, and a copy without some rows.
 
-use arrow::array::{Array, ArrayRef, AsArray, UInt64Array};
+use arrow::array::{Array, ArrayRef, AsArray, UInt32Array, UInt64Array};
 use arrow::datatypes::{DataType, UInt32Type, UInt64Type};
 use roaring::RoaringTreemap;
 use serde_json::{Value, json};
@@ -54,6 +54,29 @@ pub(super) fn batch_size(segment: &SegmentFiles, name: &str, lookup: &LanceFile)
             Error::corrupt(&segment.label(name), format!("the metadata says batch_size {text}, which is not a number of rows"))
         }),
     }
+}
+
+/// The lookup file, whole: one slot a page.
+pub(super) struct PageBounds {
+    /// Rows per page.
+    pub(super) size: u64,
+    pub(super) low: ArrayRef,
+    pub(super) high: ArrayRef,
+    /// Nulls of each page.
+    pub(super) counts: UInt32Array,
+}
+
+pub(super) fn unreadable() -> Error {
+    Error::internal("page bounds have no readable values")
+}
+
+pub(super) async fn page_bounds(segment: &SegmentFiles, name: &str, data_type: &DataType) -> Result<PageBounds> {
+    let lookup = segment.open(name).await?;
+    let size = batch_size(segment, name, &lookup)?;
+    let (low, high) = (whole(&lookup, 0, data_type, true).await?, whole(&lookup, 1, data_type, true).await?);
+    let counts = whole(&lookup, 2, &DataType::UInt32, false).await?;
+    let counts = counts.as_primitive_opt::<UInt32Type>().cloned().ok_or_else(unreadable)?;
+    Ok(PageBounds { size, low, high, counts })
 }
 
 pub(super) async fn recover_params(segment: &SegmentFiles) -> Result<Params> {

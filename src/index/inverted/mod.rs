@@ -20,7 +20,6 @@ use serde_json::Value;
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::format::index_metadata::IndexDetails;
-use crate::format::row::RowDomain;
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles};
 use settings::{FORMAT, Settings, same_details};
 
@@ -48,25 +47,13 @@ impl IndexMethod for Inverted {
         "INVERTED"
     }
 
-    fn display_name(&self) -> &'static str {
-        "Inverted"
-    }
-
     fn type_url(&self) -> &'static str {
         TYPE_URL
-    }
-
-    fn index_version(&self, _stable_row_ids: bool) -> i32 {
-        FORMAT as i32
     }
 
     fn max_index_version(&self) -> i32 {
         // Version 3 has blocks of 256 documents, or one document per list element.
         FORMAT as i32
-    }
-
-    fn row_domain(&self, _index_version: i32, stable_row_ids: bool) -> RowDomain {
-        if stable_row_ids { RowDomain::StableId } else { RowDomain::Address }
     }
 
     fn accepts(&self, data_type: &DataType) -> bool {

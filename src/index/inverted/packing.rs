@@ -1,16 +1,14 @@
 //! Small integers as bytes: varints, and 128 values packed vertically in four lanes (index-formats §3.5, §11.8).
 
+use crate::format::wire;
+
 /// Values of a packed group.
 pub(super) const GROUP: usize = 128;
 const LANES: usize = 4;
 
 /// Appends a LEB128 number.
-pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u32) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
+pub(super) fn put_varint(out: &mut Vec<u8>, value: u32) {
+    wire::put_varint(out, u64::from(value));
 }
 
 /// Bytes being read from the front; every read says `None` past the end.

@@ -1,6 +1,7 @@
 //! One posting list: blocks of documents and frequencies with their best scores, impacts, positions (index-formats §11.8-11.11).
 
 use super::packing::{GROUP, Reader, put_packed, put_varint};
+use crate::format::wire;
 
 /// Documents of a block; all blocks of a list but the last are full.
 pub(super) const BLOCK: usize = GROUP;
@@ -221,20 +222,12 @@ fn put_impacts(out: &mut Vec<u8>, last: u32, pairs: &[(u32, u8)]) {
     for (f, c) in pairs {
         let (step, rise) = (f.wrapping_sub(frequency).wrapping_sub(1), c.wrapping_sub(code));
         let wide = u64::from(step) << 1 | u64::from(rise != 1);
-        put_wide_varint(out, wide);
+        wire::put_varint(out, wide);
         if rise != 1 {
             out.push(rise);
         }
         (frequency, code) = (*f, *c);
     }
-}
-
-fn put_wide_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
 }
 
 #[cfg(test)]

@@ -64,6 +64,20 @@ impl Keys {
         Ok(Some((keys, bitmaps)))
     }
 
+    /// The rows of all keys that are left.
+    ///
+    /// # Errors
+    /// Those of decoding.
+    pub async fn all_rows(mut self) -> Result<RoaringTreemap> {
+        let mut all = RoaringTreemap::new();
+        while let Some((_, bitmaps)) = self.next().await? {
+            for row in 0..bitmaps.len() {
+                all |= self.rows(&bitmaps, row)?;
+            }
+        }
+        Ok(all)
+    }
+
     /// Decodes a bitmap.
     ///
     /// # Errors

@@ -13,9 +13,10 @@ use crate::index::distinct::Distinct;
 use crate::index::keyed::{KEYS_AND_BITMAPS, KeyWriter};
 use crate::index::labellist::{LabelList, file, item};
 use crate::index::order::{Comparison, comparison};
+use crate::index::params::collected;
 use crate::index::postings::{Layout, Postings};
 use crate::index::sort::row_id;
-use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder};
+use crate::index::{BuildSpec, BuiltIndex, IndexMethod, SegmentBuilder};
 use crate::table::scan::ColumnBatch;
 
 /// List of the rows with a null item; the label of number n has the list after.
@@ -110,7 +111,7 @@ impl SegmentBuilder for Builder {
             let list = number.saturating_add(1);
             writer.push(Some(labels.get(number)), &mut |out| postings.encode(list, Layout::RowTreemap, out))?;
         }
-        let stats = Params::from_iter([
+        let stats = collected([
             ("bitmaps".to_owned(), writer.count().into()),
             ("null_items".to_owned(), nulls.into()),
             ("null_lists".to_owned(), null_lists.len().into()),

@@ -10,15 +10,14 @@ use bytes::Bytes;
 use roaring::RoaringTreemap;
 use serde_json::Value;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::file::EncodedFile;
 use crate::format::index_metadata::IndexDetails;
-use crate::format::row::RowDomain;
 use crate::format::treemap::encode_row_treemap;
 use crate::index::btree::Btree;
 use crate::index::check::Check;
 use crate::index::keyed::{KeyWriter, counted};
-use crate::index::params::merge_known;
+use crate::index::params::{check_version, merge_known};
 use crate::index::probe::{Matches, Op, Query};
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles};
 
@@ -44,24 +43,12 @@ impl IndexMethod for LabelList {
         "LABEL_LIST"
     }
 
-    fn display_name(&self) -> &'static str {
-        "LabelList"
-    }
-
     fn type_url(&self) -> &'static str {
         TYPE_URL
     }
 
-    fn index_version(&self, _stable_row_ids: bool) -> i32 {
-        1
-    }
-
     fn max_index_version(&self) -> i32 {
         1
-    }
-
-    fn row_domain(&self, _index_version: i32, stable_row_ids: bool) -> RowDomain {
-        if stable_row_ids { RowDomain::StableId } else { RowDomain::Address }
     }
 
     fn accepts(&self, data_type: &DataType) -> bool {
@@ -86,9 +73,7 @@ impl IndexMethod for LabelList {
 
     fn builder(&self, spec: BuildSpec) -> Result<Box<dyn SegmentBuilder>> {
         // Version 0 differs in what a reader may expect, not in what is written.
-        if !(0..=self.max_index_version()).contains(&spec.index_version) {
-            return Err(Error::invalid(format!("LABEL_LIST has the format versions 0 and 1, not {}", spec.index_version)));
-        }
+        check_version(self, spec.index_version)?;
         Ok(Box::new(build::Builder::new(spec)?))
     }
 

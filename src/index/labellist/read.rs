@@ -11,6 +11,7 @@ use crate::format::treemap::{decode_row_treemap, encode_row_treemap};
 use crate::index::bytes::ValueBytes;
 use crate::index::keyed::{KEYS_AND_BITMAPS, KeyWriter, Keys, summarise};
 use crate::index::labellist::{FILE, LabelList, NULL_LISTS, file as finished, item};
+use crate::index::params::collected;
 use crate::index::{BuiltIndex, IndexMethod, Params, SegmentFiles};
 
 /// The rows whose list is null; `None` for files of version 0 that do not store them.
@@ -25,14 +26,8 @@ pub(super) async fn null_lists(segment: &SegmentFiles, file: &LanceFile) -> Resu
 
 pub(super) async fn stored_rows(segment: &SegmentFiles) -> Result<RoaringTreemap> {
     let file = segment.open(FILE).await?;
-    let mut rows = null_lists(segment, &file).await?.unwrap_or_default();
-    let mut keys = Keys::open(segment, FILE, &file, KEYS_AND_BITMAPS)?;
-    while let Some((_, bitmaps)) = keys.next().await? {
-        for row in 0..bitmaps.len() {
-            rows |= keys.rows(&bitmaps, row)?;
-        }
-    }
-    Ok(rows)
+    let null_lists = null_lists(segment, &file).await?.unwrap_or_default();
+    Ok(null_lists | Keys::open(segment, FILE, &file, KEYS_AND_BITMAPS)?.all_rows().await?)
 }
 
 pub(super) async fn copy_without(
@@ -61,7 +56,7 @@ pub(super) async fn copy_without(
             }
         }
     }
-    let stats = Params::from_iter([("bitmaps".to_owned(), writer.count().into())]);
+    let stats = collected([("bitmaps".to_owned(), writer.count().into())]);
     let details = segment.entry().details.clone().unwrap_or_else(|| LabelList.details(&Params::new(), data_type));
     Ok(Some(BuiltIndex {
         files: vec![finished(writer, &null_lists)?],

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::*;
 use crate::error::ErrorCode;
+use crate::format::row::RowDomain;
 use crate::index::testing::{Random, column, metadata, store};
 use crate::table::scan::{BatchRows, ColumnBatch};
 

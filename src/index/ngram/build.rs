@@ -7,9 +7,10 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::index::keyed::KeyWriter;
 use crate::index::ngram::trigram::{Folder, LAST, NULL};
 use crate::index::ngram::{NAMES, Ngram, file};
+use crate::index::params::collected;
 use crate::index::postings::{Layout, Postings};
 use crate::index::sort::row_id;
-use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder};
+use crate::index::{BuildSpec, BuiltIndex, IndexMethod, SegmentBuilder};
 use crate::table::scan::ColumnBatch;
 
 pub(super) struct Builder {
@@ -75,7 +76,7 @@ impl SegmentBuilder for Builder {
         for code in (NULL..=LAST).filter(|code| postings.count(*code) > 0).collect::<Vec<u32>>() {
             writer.push(Some(&code.to_le_bytes()), &mut |out| postings.encode(code, Layout::Roaring64, out))?;
         }
-        let stats = Params::from_iter([("tokens".to_owned(), writer.count().into()), ("nulls".to_owned(), nulls.into())]);
+        let stats = collected([("tokens".to_owned(), writer.count().into()), ("nulls".to_owned(), nulls.into())]);
         Ok(BuiltIndex {
             files: vec![file(writer)?],
             details: Ngram.details(&spec.params, &spec.data_type),

@@ -10,6 +10,7 @@ use crate::format::treemap::encode_roaring64;
 use crate::index::keyed::{KeyWriter, Keys, Top};
 use crate::index::ngram::trigram::{LAST, NULL, text};
 use crate::index::ngram::{FILE, NAMES, Ngram, file};
+use crate::index::params::collected;
 use crate::index::{BuiltIndex, IndexMethod, Params, SegmentFiles};
 
 async fn open(segment: &SegmentFiles) -> Result<Keys> {
@@ -35,7 +36,7 @@ pub(super) async fn copy_without(segment: &SegmentFiles, drop: &dyn Fn(u64) -> b
             }
         }
     }
-    let stats = Params::from_iter([("tokens".to_owned(), writer.count().into())]);
+    let stats = collected([("tokens".to_owned(), writer.count().into())]);
     let details = segment.entry().details.clone().unwrap_or_else(|| Ngram.details(&Params::new(), &DataType::Utf8));
     let index_version = segment.index_version();
     Ok(BuiltIndex { files: vec![file(writer)?], details, index_version, rows: rows.len(), stats })

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::trigram::{Folder, NULL};
 use super::*;
 use crate::error::ErrorCode;
+use crate::format::row::RowDomain;
 use crate::format::treemap::encode_roaring64;
 use crate::index::testing::{Random, Rows, build, column, metadata, store};
 use crate::table::scan::{BatchRows, ColumnBatch};

@@ -32,6 +32,10 @@ impl Census {
     pub(super) fn count(&mut self, value: &[u8]) {
         self.shortest = self.shortest.min(value.len());
         self.longest = self.longest.max(value.len());
+        if self.longest > LONGEST {
+            // There will be no alphabet.
+            return;
+        }
         for (seen, byte) in self.seen.chunks_exact_mut(256).zip(value) {
             seen[usize::from(*byte)] = true;
         }

@@ -11,12 +11,12 @@ use async_trait::async_trait;
 use roaring::RoaringTreemap;
 use serde_json::Value;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::index_metadata::IndexDetails;
 use crate::format::row::RowDomain;
 use crate::index::btree::Btree;
 use crate::index::check::Check;
-use crate::index::params::{collected, flag, merge_known, positive};
+use crate::index::params::{check_version, collected, flag, merge_known, positive};
 use crate::index::probe::{Matches, Op, Query};
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles};
 
@@ -37,20 +37,8 @@ impl IndexMethod for ZoneMap {
         "ZONEMAP"
     }
 
-    fn display_name(&self) -> &'static str {
-        "ZoneMap"
-    }
-
     fn type_url(&self) -> &'static str {
         TYPE_URL
-    }
-
-    fn index_version(&self, _stable_row_ids: bool) -> i32 {
-        0
-    }
-
-    fn max_index_version(&self) -> i32 {
-        0
     }
 
     fn row_domain(&self, _index_version: i32, _stable_row_ids: bool) -> RowDomain {
@@ -83,9 +71,7 @@ impl IndexMethod for ZoneMap {
     }
 
     fn builder(&self, spec: BuildSpec) -> Result<Box<dyn SegmentBuilder>> {
-        if spec.index_version != 0 {
-            return Err(Error::invalid(format!("ZONEMAP has only format version 0, not {}", spec.index_version)));
-        }
+        check_version(self, spec.index_version)?;
         Ok(Box::new(build::Builder::new(spec)?))
     }
 
