@@ -2,8 +2,9 @@
 //!
 //! The layers, top to bottom (an arrow only ever points down):
 //! `js` → `maintain` → `refresh` → `index` → `table` → `file` → `store`, and below them the pure ones:
-//! `coverage` and `format` (and `document`, the reading of JSON), which know no I/O, no clock and no randomness.
+//! `compaction`, `coverage` and `format` (and `document`, the reading of JSON), which know no I/O, no clock and no randomness.
 
+pub mod compaction;
 pub mod coverage;
 pub mod document;
 pub mod env;

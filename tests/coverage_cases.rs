@@ -1,4 +1,4 @@
-//! Batching, commit rules and compaction groups against the recorded cases: pylance's answers and a brute-force search.
+//! Batching, commit rules, compaction plans and their effects against the recorded cases: pylance's answers and a brute-force search.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod common;
@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use roaring::RoaringBitmap;
 use serde_json::Value;
 use uuid::Uuid;
+use whetstone::compaction::{self, CompactionOptions, Cover, Kind, Layout, Piece, Resolved};
 use whetstone::coverage::batching::batch;
 use whetstone::coverage::fate::{ExistingSegment, Fate, NewSegment, Proposal, decide, uuid_in_use};
-use whetstone::coverage::groups::{DEFAULT_TARGET_ROWS, GroupFragment, groups};
 use whetstone::coverage::prune::prune_as_core;
 
 fn cases(name: &str, count: usize) -> Vec<Value> {
@@ -163,34 +163,120 @@ fn commits_end_as_lance_ends_them() {
     assert_eq!((refused, displaced), (135, 7));
 }
 
+fn layout(case: &Value) -> Layout {
+    let table = &case["table"];
+    let pieces = table["fragments"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|f| Piece {
+            id: id(&f["id"]),
+            physical_rows: number(&f["physical_rows"]),
+            deleted_rows: number(&f["deleted_rows"]),
+            bytes: f["bytes"].as_u64(),
+            lineage_only: false,
+        })
+        .collect();
+    let stable_row_ids = table["stable_row_ids"].as_bool().unwrap_or(false);
+    let mut layout = Layout { pieces, stable_row_ids, ..Layout::default() };
+    layout.max_fragment_id = table["max_fragment_id"].as_u64().map(|id| u32::try_from(id).unwrap());
+    for segment in table["segments"].as_array().unwrap() {
+        let name = text(&segment["index"]);
+        let index = layout.indexes.iter().position(|n| *n == name).unwrap_or_else(|| {
+            layout.indexes.push(name);
+            layout.indexes.len() - 1
+        });
+        let kind = match segment["type"].as_str() {
+            // BTREE segments on tables with stable row ids name addresses.
+            Some(kind) => Kind::of(Some(kind), i32::from(kind == "BTREE" && stable_row_ids)),
+            None if segment["readable"] == true => Kind::of(Some("BTREE"), 0),
+            None => Kind::Opaque,
+        };
+        let uuid = Some(Uuid::from_u128(layout.covers.len() as u128));
+        layout.covers.push(Cover { index, uuid, kind, bitmap: set(&segment["fragments"]), carried: RoaringBitmap::new() });
+    }
+    layout
+}
+
+fn options(case: &Value, stable_row_ids: bool) -> Resolved {
+    let given: CompactionOptions = serde_json::from_value(case["options"].clone()).unwrap();
+    Resolved::new(&given, &BTreeMap::new(), stable_row_ids).unwrap()
+}
+
+fn tasks(layout: &Layout, plan: &compaction::Plan) -> Vec<Vec<u32>> {
+    plan.tasks.iter().map(|task| layout.pieces[task.clone()].iter().map(|p| p.id).collect()).collect()
+}
+
+fn expected_tasks(case: &Value) -> Vec<Vec<u32>> {
+    case["tasks"].as_array().unwrap().iter().map(ids).collect()
+}
+
 #[test]
-fn compaction_groups_are_those_lance_plans() {
-    let mut compared = 0;
+fn compactions_are_planned_as_lance_plans_them() {
     for case in cases("compaction-plans.json", 414) {
-        let options = case["options"].as_object().unwrap();
-        // The count beside a refresh plan knows the target only; the planner proper is another matter.
-        if options.keys().any(|key| key != "target_rows_per_fragment") {
-            continue;
+        let layout = layout(&case);
+        let options = options(&case, layout.stable_row_ids);
+        let plan = compaction::plan(&layout, &options).unwrap();
+        assert_eq!(tasks(&layout, &plan), expected_tasks(&case), "{}", case["name"]);
+        every_pair_is_explained(&layout, &plan, &options, &case["name"]);
+    }
+}
+
+/// Each neighbour is joined exactly when it shares a task, by a rule that holds of it.
+fn every_pair_is_explained(layout: &Layout, plan: &compaction::Plan, options: &Resolved, name: &Value) {
+    for (at, two) in layout.pieces.windows(2).enumerate() {
+        let pair = compaction::explain(layout, plan, options, two[1].id, two[0].id).unwrap();
+        let together = plan.task_of(at).is_some() && plan.task_of(at) == plan.task_of(at + 1);
+        assert_eq!((pair.joined, pair.rule == "same_task"), (together, together), "{name}: {pair:?}");
+        let differ = !pair.only_a.is_empty() || !pair.only_b.is_empty();
+        match pair.rule.as_str() {
+            "same_task" | "size_cut" => assert!(!differ, "{name}: {pair:?}"),
+            "segments" => assert!(differ, "{name}: {pair:?}"),
+            "excluded" => assert!(two.iter().any(|p| options.excluded_fragment_ids.contains(&p.id)), "{name}: {pair:?}"),
+            "large" => assert!(two.iter().any(|p| p.physical_rows >= options.target_rows_per_fragment), "{name}: {pair:?}"),
+            "held_back" => {
+                let held = |p: &Piece| layout.covers.iter().any(|c| c.kind == Kind::Opaque && c.bitmap.contains(p.id));
+                assert!(two.iter().any(held), "{name}: {pair:?}");
+            }
+            "over_budget" => assert!(!plan.over_budget.is_empty(), "{name}: {pair:?}"),
+            other => panic!("{name}: neighbours decided by {other}"),
         }
-        let segments = case["table"]["segments"].as_array().unwrap();
-        if segments.iter().any(|s| s["readable"] == false) {
-            continue;
-        }
-        let target = options.get("target_rows_per_fragment").map_or(DEFAULT_TARGET_ROWS, number);
-        let fragments: Vec<GroupFragment> = case["table"]["fragments"]
+    }
+}
+
+#[test]
+fn compactions_leave_what_lance_leaves() {
+    for case in cases("compaction-after.json", 150) {
+        let (name, layout) = (&case["name"], layout(&case));
+        let options = options(&case, layout.stable_row_ids);
+        let plan = compaction::plan(&layout, &options).unwrap();
+        assert_eq!(tasks(&layout, &plan), expected_tasks(&case), "{name}");
+        let effects = compaction::effects(&layout, &plan, &options).unwrap();
+        let fragments: Vec<(u32, u64, u64)> =
+            effects.after.pieces.iter().map(|p| (p.id, p.physical_rows, p.deleted_rows)).collect();
+        let expected = &case["expected"];
+        let wanted: Vec<(u32, u64, u64)> = expected["fragments"]
             .as_array()
             .unwrap()
             .iter()
-            .map(|f| GroupFragment {
-                id: id(&f["id"]),
-                physical_rows: number(&f["physical_rows"]),
-                deleted_rows: number(&f["deleted_rows"]),
-            })
+            .map(|f| (id(&f["id"]), number(&f["physical_rows"]), number(&f["deleted_rows"])))
             .collect();
-        let bitmaps: Vec<RoaringBitmap> = segments.iter().map(|s| set(&s["fragments"])).collect();
-        let expected: Vec<Vec<u32>> = case["tasks"].as_array().unwrap().iter().map(ids).collect();
-        assert_eq!(groups(&fragments, &bitmaps, target), expected, "{}", case["name"]);
-        compared += 1;
+        assert_eq!(fragments, wanted, "{name}");
+        let mut segments: Vec<(String, Vec<u32>, bool)> = effects
+            .after
+            .covers
+            .iter()
+            .zip(&effects.segments)
+            .map(|(cover, effect)| (layout.index_of(cover).to_owned(), effect.stored.iter().collect(), cover.uuid.is_none()))
+            .collect();
+        segments.sort();
+        let mut wanted: Vec<(String, Vec<u32>, bool)> = expected["segments"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|s| (text(&s["index"]), ids(&s["fragments"]), s["rewritten"].as_bool().unwrap()))
+            .collect();
+        wanted.sort();
+        assert_eq!(segments, wanted, "{name}");
     }
-    assert!(compared >= 20, "only {compared} plans with default options");
 }

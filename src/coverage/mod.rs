@@ -3,11 +3,10 @@
 //! Nothing here asks where a bitmap came from (stored, carried through a version-0 reuse history, derived): callers hand in
 //! what counts. `sets` holds the five sets, `batching` the runs of a refresh, `fate` the commit rules, `prune` what a built
 //! segment may still claim on a later version, `stale` the rule about rows a kept segment still holds, `numbers` the
-//! figures of SHOW INDEXES and `groups` what a compaction could merge.
+//! figures of SHOW INDEXES. What a compaction makes of a layout is `compaction`'s matter.
 
 pub mod batching;
 pub mod fate;
-pub mod groups;
 pub mod numbers;
 pub mod prune;
 pub mod sets;

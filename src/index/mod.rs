@@ -44,7 +44,7 @@ use crate::table::scan::ColumnBatch;
 use check::Check;
 use probe::{Matches, Op, Query};
 
-pub use registry::{display_name, method_by_name, method_by_url};
+pub use registry::{display_name, method_by_name, method_by_url, option_name};
 pub use segment::SegmentFiles;
 
 /// Build parameters of a method, e.g. `{"zone_size": 4096}`; the keys are pylance's (index-formats §15).

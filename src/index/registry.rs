@@ -1,7 +1,7 @@
 //! Which methods there are, and what every index type is called.
 
 use crate::error::{Error, ErrorCode, Result};
-use crate::format::index_metadata::IndexDetails;
+use crate::format::index_metadata::{IndexDetails, IndexMetadata};
 use crate::index::IndexMethod;
 use crate::index::bitmap::Bitmap;
 use crate::index::bloomfilter::BloomFilter;
@@ -114,6 +114,19 @@ pub fn display_name(details: Option<&IndexDetails>, file_names: &[&str]) -> Stri
         None if key == VECTOR => vector_display_name(&details.value),
         None => "Unknown".to_owned(),
     }
+}
+
+/// The name in options (`BTREE`, …, `VECTOR`) of an entry's type, also for types that are not maintained here; `None` = a type
+/// nobody knows.
+pub fn option_name(entry: &IndexMetadata) -> Option<&'static str> {
+    let key = match &entry.details {
+        Some(details) => key_of(&details.type_url),
+        None => {
+            let names: Vec<&str> = entry.files.iter().map(|file| file.path.as_str()).collect();
+            guess_from_files(&names).to_ascii_lowercase()
+        }
+    };
+    if key == VECTOR { Some("VECTOR") } else { kind_by_key(&key).map(|kind| kind.name) }
 }
 
 fn guess_from_files(names: &[&str]) -> &'static str {

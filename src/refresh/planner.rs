@@ -16,9 +16,9 @@ use super::plan::{
 };
 use super::resolve::{Resolved, resolve};
 use super::task::{BuildTask, CopyOf, IndexTarget};
+use crate::compaction::{self, CompactionOptions, Cover, Kind, Layout, Resolved as Compaction};
 use crate::coverage::batching::batch;
 use crate::coverage::fate::{ExistingSegment, Fate, NewSegment, Proposal, SegmentFate, decide};
-use crate::coverage::groups::{DEFAULT_TARGET_ROWS, GroupFragment, mergeable};
 use crate::coverage::prune::FragmentKey;
 use crate::coverage::sets::{IndexSets, effective};
 use crate::error::{Error, ErrorCode, Result};
@@ -27,6 +27,7 @@ use crate::format::index_metadata::IndexMetadata;
 use crate::format::manifest::Manifest;
 use crate::format::reuse_v0::check_derivable;
 use crate::format::row::RowDomain;
+use crate::index::option_name;
 use crate::lists::sorted_by_key;
 use crate::table::Table;
 use crate::table::column::field_type;
@@ -536,31 +537,26 @@ impl<'a> Planner<'a> {
         absorbed.chain(copied).collect()
     }
 
+    /// What a compaction without options could merge before and after; unknown where counts are not recorded.
     fn groups(&self, indices: &[IndexMetadata], fates: &[SegmentFate], tasks: &[BuildTask]) -> Groups {
-        let fragments: Option<Vec<GroupFragment>> = self
-            .manifest
-            .fragments
-            .iter()
-            .map(|f| {
-                let physical_rows = f.physical_rows?;
-                Some(GroupFragment { id: f.id, physical_rows, deleted_rows: physical_rows.checked_sub(f.live_rows()?)? })
-            })
-            .collect();
-        let Some(fragments) = fragments else { return Groups::default() };
-        let target = self
-            .manifest
-            .config
-            .get("lance.compaction.target_rows_per_fragment")
-            .and_then(|text| text.parse().ok())
-            .unwrap_or(DEFAULT_TARGET_ROWS);
-        let stays = |s: &IndexMetadata| !fates.iter().any(|f| f.uuid == s.uuid && f.fate == Fate::Removed);
-        let bitmaps = |keep: &dyn Fn(&IndexMetadata) -> bool| -> Vec<RoaringBitmap> {
-            indices.iter().filter(|s| !s.is_system() && keep(s)).filter_map(|s| s.fragment_bitmap.clone()).collect()
-        };
-        let before = bitmaps(&|_| true);
-        let mut after = bitmaps(&stays);
-        after.extend(tasks.iter().map(|task| task.fragments.iter().copied().collect()));
-        Groups { before: Some(mergeable(&fragments, &before, target)), after: Some(mergeable(&fragments, &after, target)) }
+        let stored = &self.table.manifest().indices;
+        let options = Compaction::new(&CompactionOptions::default(), &self.manifest.config, self.manifest.has_stable_row_ids());
+        let layout = Layout::of(self.manifest, stored, indices, &BTreeMap::new(), option_name);
+        let (Ok(options), Ok(mut layout)) = (options, layout) else { return Groups::default() };
+        let mergeable = |layout: &Layout| compaction::plan(layout, &options).ok().map(|plan| plan.mergeable());
+        let before = mergeable(&layout);
+        let removed = |uuid: Option<Uuid>| fates.iter().any(|f| Some(f.uuid) == uuid && f.fate == Fate::Removed);
+        layout.covers.retain(|cover| !removed(cover.uuid));
+        let kind = Kind::of(Some(self.resolved.method.name()), self.target.index_version);
+        layout.covers.extend(tasks.iter().map(|task| Cover {
+            // Which index a segment belongs to makes no difference to what can be merged.
+            index: usize::MAX,
+            uuid: None,
+            kind,
+            bitmap: task.fragments.iter().copied().collect(),
+            carried: RoaringBitmap::new(),
+        }));
+        Groups { before, after: mergeable(&layout) }
     }
 
     fn warn_about_memory(&mut self, needed: Option<u64>, options: &RefreshOptions) {
