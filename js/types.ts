@@ -275,8 +275,8 @@ export interface RefreshPlan {
   branch: string | null;
   /** The version the plan was made on, and the build is pinned to. */
   v_plan: Count;
-  /** `params_from`: per parameter where it comes from: a segment's uuid, `defaults`, or `options`. */
-  index: IndexTarget & { params_from: Record<string, Json> };
+  /** `params_from`: where the parameters come from: the uuid of a segment, `defaults`, or `options` when the caller gave every one. */
+  index: IndexTarget & { params_from: string };
   sets: { live: Count[]; covered: Count[]; unindexed: Count[] };
   /** One segment each; empty: nothing to do. */
   runs: PlannedRun[];

@@ -14,7 +14,9 @@ const url = await pageModules("lib/url");
 const { healthLines } = await pageModules("lib/health");
 const { explain, corsRule } = await pageModules("lib/errors");
 const { find } = await pageModules("lib/search");
-const progress = await pageModules("refresh/progress");
+const jobs = await pageModules("jobs/choice");
+const { sortContents } = await pageModules("inside/contents");
+const progress = await pageModules("jobs/progress");
 
 const THIN = "\u202f";
 
@@ -309,7 +311,7 @@ test("names from a table cannot hide characters or turn the text around", () => 
 
 test("the address keeps the state and drops secrets", () => {
   const state = {
-    ...url.EMPTY_STATE, url: "https://host/t.lance", version: 12, selection: { kind: "pair", a: 3, b: 9 }, widths: "equal", groups: false, view: "table", window: [0.25, 0.5], query: "a&b", refresh: "x y", segments: 4,
+    ...url.EMPTY_STATE, url: "https://host/t.lance", version: 12, selection: { kind: "pair", a: 3, b: 9 }, widths: "equal", groups: false, view: "table", window: [0.25, 0.5], query: "a&b", job: { kind: "merge", index: "x y" }, segments: 4,
   };
   assert.deepEqual(url.parseState(url.formatState(state)), state);
   for (const selection of [{ kind: "fragment", id: 7 }, { kind: "segment", uuid: uuid(5) }, { kind: "index", name: "a:b,c" }]) {
@@ -335,7 +337,7 @@ test("health lines: the rule, its numbers, one action", () => {
   assert.deepEqual(lines[0].action, { kind: "refresh", label: "Refresh…" });
   assert.equal(healthLines(table(index("a", [segment(uuid(1), [], live)], live, { indexed_percent: 0 })))[0].rule, "deferred");
   assert.equal(healthLines(table(index("a", [segment(uuid(1), null, live)], live)))[0].rule, "coverage-unknown");
-  assert.equal(healthLines(table(index("a", [segment(uuid(1), [0, 1], live)], live, { type: "Inverted" })))[0].action.kind, "show");
+  assert.equal(healthLines(table(index("a", [segment(uuid(1), [0, 1], live)], live, { type: "IVF_PQ" })))[0].action.kind, "show");
   const whole = healthLines(table(index("a", [segment(uuid(1), live, live)], live, { indexed_percent: 100 })));
   assert.deepEqual(whole.map((l) => l.severity), ["good"]);
   assert.equal(healthLines(table()).at(0).rule, "no-index");
@@ -393,4 +395,42 @@ test("progress folds events and never runs backwards", () => {
   p = progress.advance(p, { phase: "commit", tasks: 2, state: "running", rows: 0, rows_total: 0 }, 1700);
   assert.equal(p.phase, "commit");
   assert.equal(progress.totals(p, 1700).left, null);
+});
+
+test("columns an index can be made on are leaves and lists, quoted where a dot would mislead", () => {
+  const leaf = (name, type, children = []) => ({ id: 0, name, type, nullable: true, children });
+  const schema = [leaf("id", "int64"), leaf("a.b", "string"), leaf("tags", "list", [leaf("item", "string")]), leaf("s", "struct", [leaf("x", "float"), leaf("t`k", "bool")])];
+  assert.deepEqual(jobs.columnsOf(schema), [
+    { path: "id", type: "int64" }, { path: "`a.b`", type: "string" }, { path: "tags", type: "list of string" }, { path: "s.x", type: "float" }, { path: "s.`t``k`", type: "bool" },
+  ]);
+  assert.deepEqual(jobs.methodsFor("list of string"), ["LABEL_LIST", "INVERTED"]);
+  assert.ok(!jobs.methodsFor("int64").includes("NGRAM"));
+});
+
+test("parameters are numbers, booleans or texts; a part without = is no parameter", () => {
+  assert.deepEqual(jobs.parseParams("rows_per_zone=16, stem = true,language=German"), { rows_per_zone: 16, stem: true, language: "German" });
+  assert.deepEqual(jobs.parseParams(""), {});
+  assert.equal(jobs.parseParams("rows_per_zone"), null);
+  assert.equal(jobs.parseParams("=3"), null);
+});
+
+test("the button of a job says its effect, and the command line does the same", () => {
+  const build = (kind, tasks, extra = {}) => ({
+    kind, index: { name: "a b", column: "c", method: "BTREE", params: { batch_size: 8 }, params_from: "options" }, tasks: tasks.map((fragments) => ({ fragments })), runs: tasks, segments: [], ...extra,
+  });
+  assert.equal(jobs.effect(build("refresh", [[1, 2], [3]])), "Index 3 fragments in 2 segments");
+  assert.equal(jobs.effect(build("refresh", [])), "Nothing to index");
+  assert.equal(jobs.effect(build("merge", [[1]], { segments: [{ fate: "REMOVED" }, { fate: "REMOVED" }, { fate: "KEPT" }] })), "Merge 2 segments into 1");
+  assert.equal(jobs.effect(build("create_index", [], { create: { train: false, replace: false } })), "Create the index, empty");
+  assert.equal(jobs.effect({ kind: "drop_index", index: { name: "x" }, segments: [] }), "Drop x");
+  assert.equal(jobs.commandLine(build("create_index", [[1]], { create: { train: true, replace: true } }), "https://u:p@h/t.lance"), "whetstone create-index https://h/t.lance 'a b' c BTREE --num-segments 1 --param batch_size=8 --replace");
+  assert.equal(jobs.nothingToDo(build("merge", [])), true);
+  assert.equal(jobs.nothingToDo(build("create_index", [])), false);
+});
+
+test("what a segment holds: facts, bars and problems, and no key is lost", () => {
+  const sorted = sortContents({ method: "NGRAM", tokens: 133, posting_bytes: 6058, nulls: null, problems: ["a page is gone"], params: { stem: true }, largest: [{ rows: 11, token: "ass" }, { rows: 3, token: "" }] });
+  assert.deepEqual(sorted.facts, [{ label: "tokens", value: "133" }, { label: "posting bytes", value: `6.06${THIN}KB` }, { label: "nulls", value: "unknown" }, { label: "stem", value: "yes" }]);
+  assert.deepEqual(sorted.bars, [{ title: "Most rows", bars: [{ label: "ass", value: 11, unit: "rows" }, { label: "", value: 3, unit: "rows" }] }]);
+  assert.deepEqual(sorted.problems, ["a page is gone"]);
 });

@@ -145,7 +145,7 @@ function document(name: string, version: number): OpenedTable {
   const handle = nextHandle++;
   handles.set(handle, { name, version });
   return {
-    handle, columns, latest, versions: range(1, latest + 1).map((v) => ({ version: v, size: 4000, modified: new Date(1.75e12 + v * 3.6e6).toISOString() })),
+    handle, columns, latest, schema: table.indexes.map((index, id) => ({ id, name: index.column, type: "int64", nullable: true, children: [] })), versions: range(1, latest + 1).map((v) => ({ version: v, size: 4000, modified: new Date(1.75e12 + v * 3.6e6).toISOString() })),
     show: {
       uri: `made-up:${name}`, version, branch: null, rows, data_storage_version: "2.2", has_stable_row_ids: false, reader_feature_flags: 0, writer_feature_flags: 0,
       fragments: { count: n, rows, deleted: table.deleted.slice(0, n).reduce((a, b) => a + b, 0), bytes: table.physical.slice(0, n).reduce((a, b) => a + b * 31, 0) },
@@ -178,7 +178,9 @@ const handlers: Handlers = {
     const { name } = handles.get(handle)!;
     return document(name, LATEST.get(name)!);
   },
-  async plan({ handle, index, segments }, signal) {
+  async plan({ handle, choice }, signal) {
+    if (choice.kind !== "refresh") throw fail("UNSUPPORTED_METHOD", "a made-up table is only refreshed");
+    const { index, segments } = choice;
     await sleep(250, signal);
     const { name } = handles.get(handle)!;
     const { show, columns } = document(name, LATEST.get(name)!);
@@ -192,7 +194,7 @@ const handlers: Handlers = {
     });
     const target = { name: index, field_id: 1, column: info.field_names[0]!, logical_type: "int64", method: info.type.toUpperCase(), type_url: "", index_version: 0, params: { batch_size: 4096 }, row_domain: "address", details: null };
     const plan: RefreshPlan = {
-      format: 1, kind: "refresh", table: show.uri, branch: null, v_plan: show.version, index: { ...target, params_from: { batch_size: "defaults" } }, basis: { max_fragment_id: null, next_row_id: 0 },
+      format: 1, kind: "refresh", table: show.uri, branch: null, v_plan: show.version, index: { ...target, params_from: "defaults" }, basis: { max_fragment_id: null, next_row_id: 0 },
       sets: { live: [...columns.ids], covered: info.covered_live_fragments ?? [], unindexed: work }, runs, heaviest_run_rows: Math.max(0, ...runs.map((r) => r.rows)),
       segments: info.segments.map((s) => ({ uuid: s.uuid, fate: (s.effective_fragment_ids?.length ?? 0) > 0 ? "KEPT" as const : "REMOVED" as const, why: (s.effective_fragment_ids?.length ?? 0) > 0 ? `covers ${s.effective_fragment_ids!.length} live fragments, none of them planned` : "covers no live fragment" })),
       absorbed: [], groups: { before: 14, after: 16 },
@@ -204,7 +206,11 @@ const handlers: Handlers = {
   async transaction() {
     return null;
   },
+  async inspect() { throw fail("UNSUPPORTED_METHOD", "a made-up table has no files"); },
+  async audit() { throw fail("UNSUPPORTED_METHOD", "a made-up table has no files"); },
+  async probe() { throw fail("UNSUPPORTED_METHOD", "a made-up table has no files"); },
   async run({ handle, plan, workers }, signal, id) {
+    if (plan.kind === "drop_index") throw fail("UNSUPPORTED_METHOD", "a made-up table is only refreshed");
     const { name } = handles.get(handle)!;
     const table = made.get(name)!;
     const queue = plan.tasks.map((task, i) => ({ task, i }));

@@ -22,7 +22,8 @@ import { useTheme } from "./parts/theme.js";
 import { Unfinished } from "./parts/Unfinished.js";
 import { VersionLine } from "./parts/VersionLine.js";
 import { Icon } from "./parts/basics.js";
-import { RefreshDialog } from "./refresh/RefreshDialog.js";
+import type { Job } from "./jobs/choice.js";
+import { JobDialog } from "./jobs/JobDialog.js";
 import { useSession } from "./session.js";
 
 const NO_GHOSTS: GhostRun[] = [];
@@ -52,11 +53,11 @@ export function App(): JSX.Element {
   const open = useCallback((target: string, given: StoreKeys | null) => {
     setKeys(given);
     setOpening(false);
-    setState((before) => ({ ...before, url: withoutSecrets(target), version: null, selection: null, window: null, query: "", refresh: null }));
+    setState((before) => ({ ...before, url: withoutSecrets(target), version: null, selection: null, window: null, query: "", job: null }));
   }, []);
   const select = useCallback((selection: Selection | null) => change({ selection }), [change]);
   const setWindow = useCallback((window: [number, number] | null) => change({ window }), [change]);
-  const startRefresh = useCallback((index: string) => change({ refresh: index }), [change]);
+  const startJob = useCallback((job: Job) => change({ job }), [change]);
 
   useEffect(() => {
     const keysDown = (event: KeyboardEvent) => {
@@ -74,7 +75,12 @@ export function App(): JSX.Element {
   }, [select]);
 
   const answer = layout && state.query ? find(layout, state.query) : null;
-  const refreshed = layout && state.refresh !== null && layout.lanes.some((lane) => lane.index.name === state.refresh) ? state.refresh : null;
+  const { job } = state;
+  // A dialog that is open stays, whatever its job does to the index: a drop must still show its report.
+  const openJob = useRef<Job | null>(null);
+  const known = layout !== null && job !== null && (job.kind === "create" || layout.lanes.some((lane) => lane.index.name === job.index));
+  if (known || job === null) openJob.current = job;
+  const shownJob = openJob.current !== null && openJob.current === job ? job : null;
   const started = state.url !== null;
 
   return (
@@ -124,9 +130,9 @@ export function App(): JSX.Element {
             {session.failure && <ErrorPanel failure={session.failure} target={state.url} onRetry={session.reload} onOther={{ label: "Back to the latest", act: () => change({ version: null }) }} />}
             {old && table && <p class="note old-note"><Icon name="info" /> Version {count(table.show.version)} is shown as it was. The latest is {count(table.latest)}. <button type="button" class="link" onClick={() => change({ version: null })}>Go to the latest</button></p>}
             <Unfinished found={session.unfinished} onForget={session.dismiss} onAsk={session.reload} />
-            <HealthLines lines={health} old={old} onRefresh={startRefresh} onShow={(index) => select({ kind: "index", name: index })} />
+            <HealthLines lines={health} old={old} onJob={startJob} onShow={(index) => select({ kind: "index", name: index })} />
             <div class="columns">
-              <IndexList layout={layout} selection={state.selection} old={old} onSelect={select} onRefresh={startRefresh} />
+              <IndexList layout={layout} selection={state.selection} old={old} onSelect={select} onJob={startJob} />
               <section class="panel layout" aria-labelledby="layout-title">
                 <div class="panel-head">
                   <h2 id="layout-title">Layout</h2>
@@ -154,13 +160,13 @@ export function App(): JSX.Element {
                   : <FragmentTable layout={layout} onSelect={(id) => select({ kind: "fragment", id })} />)}
               </section>
             </div>
-            <Details layout={layout} selection={state.selection} onSelect={select} />
+            <Details session={session} layout={layout} selection={state.selection} target={state.url} onSelect={select} />
           </>
         )}
       </main>
-      {refreshed !== null && layout && !old && (
-        <RefreshDialog key={refreshed} session={session} layout={layout} index={refreshed} segments={state.segments} target={state.url!}
-          onSegments={(segments) => change({ segments })} onGhosts={setGhosts} onClose={() => change({ refresh: null })} />
+      {shownJob && layout && !old && (
+        <JobDialog key={JSON.stringify(shownJob)} session={session} layout={layout} job={shownJob} segments={state.segments} target={state.url!}
+          onSegments={(segments) => change({ segments })} onGhosts={setGhosts} onClose={() => change({ job: null })} />
       )}
     </div>
   );
@@ -174,7 +180,7 @@ function useAddress(state: PageState, setState: (state: PageState) => void): voi
     const before = last.current;
     last.current = state;
     if (formatState(state) === window.location.search) return;
-    const turn = before.url !== state.url || before.refresh !== state.refresh;
+    const turn = before.url !== state.url || JSON.stringify(before.job) !== JSON.stringify(state.job);
     if (turn) window.history.pushState(null, "", text);
     else window.history.replaceState(null, "", text);
   }, [state]);

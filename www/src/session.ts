@@ -2,8 +2,9 @@
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { EngineClient, failureOf } from "./engine/client.js";
-import type { CommittingEvent, ErrorDocument, ProgressEvent, RefreshPlan } from "./engine/documents.js";
+import type { AuditReport, CommittingEvent, ErrorDocument, Plan, Probe, ProgressEvent, SegmentContents } from "./engine/documents.js";
 import type { Counted, OpenedTable, RunResult, StoreKeys } from "./engine/protocol.js";
+import type { Choice } from "./jobs/choice.js";
 import { fateOf, forget, keep, keptFor } from "./lib/commits.js";
 import type { Fate, Keeping } from "./lib/commits.js";
 import { withoutSecrets } from "./lib/url.js";
@@ -16,8 +17,12 @@ export interface Session {
   failure: ErrorDocument | null;
   requests: Counted;
   reload: () => void;
-  plan: (index: string, options: { segments: number; absorb: boolean }, signal: AbortSignal) => Promise<RefreshPlan>;
-  run: (plan: RefreshPlan, workers: number, signal: AbortSignal, progress: (event: ProgressEvent) => void) => Promise<RunResult>;
+  plan: (choice: Choice, signal: AbortSignal) => Promise<Plan>;
+  run: (plan: Plan, workers: number, signal: AbortSignal, progress: (event: ProgressEvent) => void) => Promise<RunResult>;
+  /** What is inside the segments of an index, at the version on screen. */
+  inspect: (index: string, signal: AbortSignal) => Promise<SegmentContents[]>;
+  audit: (index: string, sample: number | null, signal: AbortSignal, audited: (rows: number, total: number) => void) => Promise<AuditReport>;
+  probe: (index: string, op: string, value: string | null, signal: AbortSignal) => Promise<Probe>;
   /** Shows the version a run committed. */
   adopt: (table: OpenedTable) => void;
   /** Commits of this table that were on their way when their tab ended. */
@@ -140,16 +145,16 @@ export function useSession(target: string | null, version: number | null, keys: 
     return next.handle;
   }, [target, keys]);
 
-  const plan = useCallback(async (index: string, options: { segments: number; absorb: boolean }, signal: AbortSignal) => {
+  const plan = useCallback(async (choice: Choice, signal: AbortSignal) => {
     const at = await handle(signal);
-    const made = await client.call("plan", { handle: at, index, ...options }, { signal });
+    const made = await client.call("plan", { handle: at, choice }, { signal });
     // Somebody wrote meanwhile: the screen follows, so that the plan and the map show the same fragments.
     if (target !== null && made.v_plan !== opened.current?.latest) accept(await client.call("reload", { handle: at }, { signal }), target);
     return made;
   }, [handle, accept, target]);
   /** Transactions of this tab, whose outcome this tab hears itself. */
   const own = useRef(new Set<string>());
-  const run = useCallback(async (work: RefreshPlan, workers: number, signal: AbortSignal, progress: (event: ProgressEvent) => void) => {
+  const run = useCallback(async (work: Plan, workers: number, signal: AbortSignal, progress: (event: ProgressEvent) => void) => {
     const sent = new Set<string>();
     const done = () => trying((storage) => sent.forEach((transaction) => forget(storage, transaction)));
     const committing = (event: CommittingEvent) => {
@@ -190,9 +195,18 @@ export function useSession(target: string | null, version: number | null, keys: 
     trying((storage) => forget(storage, transaction));
     setUnfinished((all) => all.filter(({ commit }) => commit.transaction !== transaction));
   }, []);
+  const shown = table?.handle;
+  /** The handle of the version on screen; after a crash of the engine there is none until the table is opened again. */
+  const onShow = useCallback((signal: AbortSignal) => (shown !== undefined && opened.current?.generation === client.generation ? Promise.resolve(shown) : handle(signal)), [shown, handle]);
+  const inspect = useCallback(async (index: string, signal: AbortSignal) => client.call("inspect", { handle: await onShow(signal), index }, { signal }), [onShow]);
+  const audit = useCallback(
+    async (index: string, sample: number | null, signal: AbortSignal, audited: (rows: number, total: number) => void) => client.call("audit", { handle: await onShow(signal), index, sample }, { signal, audited }),
+    [onShow],
+  );
+  const probe = useCallback(async (index: string, op: string, value: string | null, signal: AbortSignal) => client.call("probe", { handle: await onShow(signal), index, op, value }, { signal }), [onShow]);
   const adopt = useCallback((next: OpenedTable) => {
     if (target !== null) accept(next, target);
   }, [target, accept]);
 
-  return { table, loading, failure, requests, reload, plan, run, adopt, unfinished, dismiss };
+  return { table, loading, failure, requests, reload, plan, run, inspect, audit, probe, adopt, unfinished, dismiss };
 }

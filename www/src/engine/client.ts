@@ -22,6 +22,7 @@ interface Pending {
   resolve: (value: never) => void;
   reject: (error: unknown) => void;
   progress: ((event: ProgressEvent) => void) | null;
+  audited: ((rows: number, total: number) => void) | null;
   committing: ((event: CommittingEvent) => void) | null;
   forget: () => void;
 }
@@ -43,7 +44,9 @@ export class EngineClient {
   call<N extends CallName>(
     name: N,
     argument: Calls[N]["argument"],
-    options: { signal?: AbortSignal; progress?: (event: ProgressEvent) => void; committing?: (event: CommittingEvent) => void } = {},
+    options: {
+      signal?: AbortSignal; progress?: (event: ProgressEvent) => void; audited?: (rows: number, total: number) => void; committing?: (event: CommittingEvent) => void;
+    } = {},
   ): Promise<Calls[N]["answer"]> {
     const worker = this.#start();
     const id = this.#next++;
@@ -59,7 +62,8 @@ export class EngineClient {
         clearTimeout(timer);
         signal?.removeEventListener("abort", abort);
       };
-      this.#pending.set(id, { name, resolve: resolve as (value: never) => void, reject, progress: options.progress ?? null, committing: options.committing ?? null, forget });
+      const { progress = null, audited = null, committing = null } = options;
+      this.#pending.set(id, { name, resolve: resolve as (value: never) => void, reject, progress, audited, committing, forget });
       this.#post(worker, { type: "call", id, name, argument });
       if (signal?.aborted) abort();
       else signal?.addEventListener("abort", abort, { once: true });
@@ -102,6 +106,10 @@ export class EngineClient {
     }
     if (message.type === "progress") {
       pending.progress?.(message.event);
+      return;
+    }
+    if (message.type === "audited") {
+      pending.audited?.(message.rows, message.rows_total);
       return;
     }
     this.#pending.delete(message.id);

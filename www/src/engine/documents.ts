@@ -1,7 +1,7 @@
 // The documents the page reads are the package's own. The page draws them; it decides nothing that is not in them.
 
 export type {
-  Advice, BuildTask, Changed, CommittingEvent, CoverageColumn, FragmentColumns, IndexInfo, ProgressEvent, RefreshPlan, RefreshReport, RequestEvent,
-  SegmentFate, SegmentInfo, ShowDocument, TransactionInfo, VersionInfo,
+  Advice, AuditFinding, AuditReport, BuildPlan, BuildTask, Changed, CommittingEvent, CoverageColumn, DropIndexPlan, FieldInfo, FragmentColumns, IndexInfo, Plan, Probe,
+  ProgressEvent, RefreshPlan, RefreshReport, RequestEvent, SegmentContents, SegmentFate, SegmentInfo, ShowDocument, TransactionInfo, VersionInfo,
   ErrorCode, ErrorDocument,
 } from "whetstone";

@@ -67,7 +67,7 @@ async function opened(table: Table, versions: OpenedTable["versions"], latest: n
     tables.delete(old);
     if (![...tables.values()].some((other) => other.table === unused)) unused.close();
   }
-  return { handle, show, columns, versions, latest };
+  return { handle, show, schema: table.schema, columns, versions, latest };
 }
 
 /** Versions are a comfort: a store that cannot list them still shows the table. */
@@ -105,11 +105,19 @@ const handlers: Handlers = {
     const versions = await versionsOf(table, signal);
     return opened(table, versions, table.version, signal);
   },
-  async plan({ handle, index, segments, absorb }, signal) {
+  async plan({ handle, choice }, signal) {
     const { table } = held(handle);
     // The latest version is the one to plan on, whatever is on screen.
     await table.reload({ signal });
-    return table.planRefresh(index, { segments, signal, ...(absorb ? { absorb: true } : {}) });
+    switch (choice.kind) {
+      case "refresh": return table.planRefresh(choice.index, { segments: choice.segments, signal, ...(choice.absorb ? { absorb: true } : {}) });
+      case "merge": return table.planMerge(choice.index, { segments: choice.segments, signal });
+      case "drop": return table.planDropIndex(choice.index, { signal });
+      case "create":
+        return table.planCreateIndex(choice.index, choice.column, choice.method, {
+          signal, segments: choice.segments, train: choice.train, ...(Object.keys(choice.params).length > 0 ? { params: choice.params } : {}),
+        });
+    }
   },
   async run({ handle, plan, workers }, signal, id) {
     const { table } = held(handle);
@@ -124,6 +132,17 @@ const handlers: Handlers = {
     const never = new AbortController().signal;
     const versions = await versionsOf(table, never);
     return { report, table: await opened(table, versions, table.version, never) };
+  },
+  async inspect({ handle, index }, signal) {
+    return held(handle).table.inspect(index, { signal });
+  },
+  async audit({ handle, index, sample }, signal, id) {
+    return held(handle).table.audit(index, {
+      signal, ...(sample === null ? {} : { sample }), onProgress: ({ rows, rows_total }) => post({ type: "audited", id, rows, rows_total }),
+    });
+  },
+  async probe({ handle, index, op, value }, signal) {
+    return held(handle).table.probe(index, op, value ?? undefined, { signal });
   },
   async transaction({ handle, uuid }, signal) {
     return held(handle).table.transaction(uuid, { signal });

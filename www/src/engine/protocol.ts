@@ -1,8 +1,10 @@
 // What the page and its engine worker say to each other. Everything is plain data; functions stay on their side.
 
 import type {
-  CommittingEvent, ErrorDocument, FragmentColumns, ProgressEvent, RefreshPlan, RefreshReport, ShowDocument, TransactionInfo, VersionInfo,
+  AuditReport, CommittingEvent, ErrorDocument, FieldInfo, FragmentColumns, Plan, Probe, ProgressEvent, RefreshReport, SegmentContents, ShowDocument, TransactionInfo,
+  VersionInfo,
 } from "./documents.js";
+import type { Choice } from "../jobs/choice.js";
 
 /** Requests sent and body bytes read, by all threads since the engine was started. */
 export interface Counted {
@@ -31,6 +33,7 @@ export interface OpenedTable {
   /** Names the handle in the worker. */
   handle: number;
   show: ShowDocument;
+  schema: FieldInfo[];
   columns: FragmentColumns;
   /** Ascending; null when this store cannot list versions. */
   versions: VersionInfo[] | null;
@@ -40,15 +43,12 @@ export interface OpenedTable {
 
 export interface PlanRequest {
   handle: number;
-  index: string;
-  segments: number;
-  /** Build the fragments of existing segments anew with the rest, so that segments stay few. */
-  absorb: boolean;
+  choice: Choice;
 }
 
 export interface RunRequest {
   handle: number;
-  plan: RefreshPlan;
+  plan: Plan;
   workers: number;
 }
 
@@ -62,8 +62,11 @@ export interface Calls {
   open: { argument: OpenRequest; answer: OpenedTable };
   reload: { argument: { handle: number }; answer: OpenedTable };
   at: { argument: { handle: number; version: number }; answer: OpenedTable };
-  plan: { argument: PlanRequest; answer: RefreshPlan };
+  plan: { argument: PlanRequest; answer: Plan };
   run: { argument: RunRequest; answer: RunResult };
+  inspect: { argument: { handle: number; index: string }; answer: SegmentContents[] };
+  audit: { argument: { handle: number; index: string; sample: number | null }; answer: AuditReport };
+  probe: { argument: { handle: number; index: string; op: string; value: string | null }; answer: Probe };
   transaction: { argument: { handle: number; uuid: string }; answer: TransactionInfo | null };
 }
 
@@ -79,5 +82,7 @@ export type FromWorker =
   | { type: "answer"; id: number; value: unknown }
   | { type: "failed"; id: number; error: ErrorDocument }
   | { type: "progress"; id: number; event: ProgressEvent }
+  /** Rows looked at by an audit. */
+  | { type: "audited"; id: number; rows: number; rows_total: number }
   | { type: "committing"; id: number; event: CommittingEvent }
   | { type: "requests"; counts: Counted };

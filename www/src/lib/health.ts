@@ -11,14 +11,14 @@ export interface HealthLine {
   /** Said first and in bold: a name from the table or a plain word. */
   subject: string;
   text: string;
-  action: { kind: "refresh" | "show"; label: string } | null;
+  action: { kind: "refresh" | "merge" | "show"; label: string } | null;
 }
 
 /** From this many segments on, opening all of them for every query is worth a line. */
 const MANY_SEGMENTS = 8;
 
 /** Methods that this release can build. */
-const REFRESHABLE = new Set(["btree", "zonemap", "bitmap", "bloomfilter", "ngram", "labellist"]);
+const REFRESHABLE = new Set(["btree", "zonemap", "bitmap", "bloomfilter", "ngram", "labellist", "inverted"]);
 
 export function canRefresh(index: IndexInfo): boolean {
   return REFRESHABLE.has(index.type.toLowerCase());
@@ -58,7 +58,7 @@ export function healthLines(table: Pick<ShowDocument, "rows" | "indices" | "warn
       lines.push({
         rule: "many-segments", severity: "info", index: index.name, subject: index.name,
         text: `has ${count(index.num_segments)} segments: a query opens all of them`,
-        action: { kind: "show", label: "Show" },
+        action: canRefresh(index) ? { kind: "merge", label: "Merge…" } : { kind: "show", label: "Show" },
       });
     }
   }

@@ -1,5 +1,7 @@
 // What the address bar remembers: everything a colleague needs to see the same screen, and nothing secret.
 
+import type { Job } from "../jobs/choice.js";
+
 export type Selection =
   | { kind: "fragment"; id: number }
   | { kind: "pair"; a: number; b: number }
@@ -17,13 +19,13 @@ export interface PageState {
   /** Visible part of the axis as shares of the whole, null when everything is in view. */
   window: [number, number] | null;
   query: string;
-  /** Index whose refresh dialog is open. */
-  refresh: string | null;
+  /** The dialog that is open. */
+  job: Job | null;
   segments: number;
 }
 
 export const EMPTY_STATE: PageState = {
-  url: null, version: null, selection: null, widths: "rows", groups: true, view: "map", window: null, query: "", refresh: null, segments: 1,
+  url: null, version: null, selection: null, widths: "rows", groups: true, view: "map", window: null, query: "", job: null, segments: 1,
 };
 
 /** Query keys that carry a signature, a token or a key in the usual object stores. */
@@ -61,7 +63,7 @@ export function parseState(search: string): PageState {
   state.groups = p.get("groups") !== "off";
   state.view = p.get("view") === "table" ? "table" : "map";
   state.query = (p.get("q") ?? "").slice(0, 200);
-  state.refresh = p.get("refresh");
+  state.job = parseJob(p);
   const n = whole(p.get("n"));
   state.segments = n !== null && n >= 1 && n <= 1000 ? n : 1;
   const zoom = /^([01](?:\.\d+)?)-([01](?:\.\d+)?)$/.exec(p.get("z") ?? "");
@@ -71,6 +73,16 @@ export function parseState(search: string): PageState {
     if (a >= 0 && b <= 1 && b > a) state.window = [a, b];
   }
   return state;
+}
+
+const ON_INDEX = ["refresh", "merge", "drop"] as const;
+
+function parseJob(p: URLSearchParams): Job | null {
+  for (const kind of ON_INDEX) {
+    const index = p.get(kind);
+    if (index) return { kind, index };
+  }
+  return p.has("create") ? { kind: "create" } : null;
 }
 
 function parseSelection(text: string | null): Selection | null {
@@ -111,7 +123,7 @@ export function formatState(state: PageState): string {
   if (state.view === "table") p.set("view", "table");
   if (state.window) p.set("z", state.window.map((x) => trimZeros(x.toFixed(6))).join("-"));
   if (state.query) p.set("q", state.query);
-  if (state.refresh) p.set("refresh", state.refresh);
+  if (state.job) p.set(state.job.kind, state.job.kind === "create" ? "index" : state.job.index);
   if (state.segments !== 1) p.set("n", String(state.segments));
   const text = p.toString().replaceAll("%2F", "/").replaceAll("%3A", ":").replaceAll("%2C", ",");
   return text ? `?${text}` : "";

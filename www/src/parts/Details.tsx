@@ -1,36 +1,48 @@
 // What is selected, with values to copy.
 
 import type { ComponentChildren, JSX } from "preact";
+import { Inside } from "../inside/Inside.js";
 import { bytes, count, moment, name, percent, plural, ranges, shortUuid } from "../lib/format.js";
 import type { Selection } from "../lib/url.js";
 import { positionOf } from "../map/axis.js";
 import { coveringSet } from "../map/model.js";
 import type { Lane, LaneSegment, Layout } from "../map/model.js";
+import type { Session } from "../session.js";
 import { indexedText } from "./IndexList.js";
 import { Copyable, Swatch } from "./basics.js";
 
-export function Details({ layout, selection, onSelect }: { layout: Layout | null; selection: Selection | null; onSelect: (s: Selection | null) => void }): JSX.Element {
+export function Details({ session, layout, selection, target, onSelect }: {
+  session: Session; layout: Layout | null; selection: Selection | null; target: string | null; onSelect: (s: Selection | null) => void;
+}): JSX.Element {
+  const lane = layout && selection ? chosenLane(layout, selection) : undefined;
   return (
     <section class="panel details" aria-labelledby="details-title" aria-live="polite">
       <h2 id="details-title">Details</h2>
       {layout && selection ? <Chosen layout={layout} selection={selection} onSelect={onSelect} /> : (
         <p class="quiet">Click a fragment or a segment on the map. Shift-click a second fragment to see whether the two may be merged.</p>
       )}
+      {layout && lane && <Inside key={lane.index.name} session={session} layout={layout} index={lane.index} uuid={selection?.kind === "segment" ? selection.uuid : null} target={target} />}
     </section>
   );
+}
+
+/** The index that is selected, or whose segment is. */
+function chosenLane(layout: Layout, selection: Selection): Lane | undefined {
+  if (selection.kind === "index") return layout.lanes.find((lane) => lane.index.name === selection.name);
+  const place = selection.kind === "segment" ? layout.byUuid.get(selection.uuid) : undefined;
+  return place && layout.lanes[place.lane];
 }
 
 function Chosen({ layout, selection, onSelect }: { layout: Layout; selection: Selection; onSelect: (s: Selection | null) => void }): JSX.Element {
   if (selection.kind === "fragment") return <FragmentDetails layout={layout} id={selection.id} onSelect={onSelect} />;
   if (selection.kind === "pair") return <PairDetails layout={layout} a={selection.a} b={selection.b} />;
   if (selection.kind === "segment") {
-    const place = layout.byUuid.get(selection.uuid);
-    const lane = place && layout.lanes[place.lane];
-    const segment = lane?.segments[place!.segment];
+    const lane = chosenLane(layout, selection);
+    const segment = lane?.segments[layout.byUuid.get(selection.uuid)!.segment];
     if (!lane || !segment) return <p class="quiet">Segment {shortUuid(selection.uuid)} is not part of this version.</p>;
     return <SegmentDetails lane={lane} segment={segment} />;
   }
-  const lane = layout.lanes.find((l) => l.index.name === selection.name);
+  const lane = chosenLane(layout, selection);
   return lane ? <IndexDetails lane={lane} /> : <p class="quiet">There is no index “{name(selection.name)}” in this version.</p>;
 }
 

@@ -4,6 +4,7 @@ import type { JSX } from "preact";
 import type { Counted, OpenedTable } from "../engine/protocol.js";
 import { bytes, compactCount, count, name, plural } from "../lib/format.js";
 import type { HealthLine } from "../lib/health.js";
+import type { Job } from "../jobs/choice.js";
 import { Bone, Icon } from "./basics.js";
 
 export function Meters({ table, requests }: { table: OpenedTable | null; requests: Counted }): JSX.Element {
@@ -29,9 +30,10 @@ export function Meters({ table, requests }: { table: OpenedTable | null; request
 }
 
 const SHOWN = 4;
+const OLD = "An older version is shown. Go to the latest to change the table.";
 
-export function HealthLines({ lines, old, onRefresh, onShow }: {
-  lines: HealthLine[] | null; old: boolean; onRefresh: (index: string) => void; onShow: (index: string) => void;
+export function HealthLines({ lines, old, onJob, onShow }: {
+  lines: HealthLine[] | null; old: boolean; onJob: (job: Job) => void; onShow: (index: string) => void;
 }): JSX.Element {
   if (!lines) return <ul class="health" aria-busy="true"><li class="health-line"><span /><Bone width="42ch" /></li></ul>;
   const shown = lines.slice(0, SHOWN);
@@ -40,9 +42,9 @@ export function HealthLines({ lines, old, onRefresh, onShow }: {
     <li class={`health-line health-${line.severity}`} key={`${line.rule}/${line.index ?? ""}/${line.text}`}>
       <Icon name={line.severity === "good" ? "check" : line.severity === "warning" ? "warn" : "info"} />
       <span class="health-text">{line.subject && <b title={line.subject}>{name(line.subject)}</b>} {name(line.text)}</span>
-      {line.action && line.index !== null && (line.action.kind === "refresh"
-        ? <button type="button" class="button primary small" disabled={old} title={old ? "An older version is shown. Go to the latest to refresh." : undefined} onClick={() => onRefresh(line.index!)}>{line.action.label}</button>
-        : <button type="button" class="button small" onClick={() => onShow(line.index!)}>{line.action.label}</button>)}
+      {line.action && line.index !== null && (line.action.kind === "show"
+        ? <button type="button" class="button small" onClick={() => onShow(line.index!)}>{line.action.label}</button>
+        : <button type="button" class={`button small${line.action.kind === "refresh" ? " primary" : ""}`} disabled={old} title={old ? OLD : undefined} onClick={() => onJob({ kind: line.action!.kind as "refresh" | "merge", index: line.index! })}>{line.action.label}</button>)}
     </li>
   );
   return (

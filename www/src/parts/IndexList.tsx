@@ -3,13 +3,14 @@
 import type { JSX } from "preact";
 import type { IndexInfo } from "../engine/documents.js";
 import { bytes, count, name, percent, plural, ranges, shortUuid } from "../lib/format.js";
+import type { Job } from "../jobs/choice.js";
 import { canRefresh } from "../lib/health.js";
 import type { Selection } from "../lib/url.js";
 import type { Lane, Layout } from "../map/model.js";
-import { Bone, Swatch } from "./basics.js";
+import { Bone, Icon, Swatch } from "./basics.js";
 
-export function IndexList({ layout, selection, old, onSelect, onRefresh }: {
-  layout: Layout | null; selection: Selection | null; old: boolean; onSelect: (s: Selection | null) => void; onRefresh: (index: string) => void;
+export function IndexList({ layout, selection, old, onSelect, onJob }: {
+  layout: Layout | null; selection: Selection | null; old: boolean; onSelect: (s: Selection | null) => void; onJob: (job: Job) => void;
 }): JSX.Element {
   const open = layout ? openLane(layout, selection) : -1;
   return (
@@ -30,11 +31,12 @@ export function IndexList({ layout, selection, old, onSelect, onRefresh }: {
                   <span>{plural(lane.index.num_segments, "segment")}, {bytes(lane.index.size_bytes)}</span>
                 </span>
               </button>
-              {l === open && <Segments lane={lane} selection={selection} old={old} onSelect={onSelect} onRefresh={onRefresh} />}
+              {l === open && <Segments lane={lane} selection={selection} old={old} onSelect={onSelect} onJob={onJob} />}
             </li>
           ))}
         </ul>
       )}
+      {layout && <div class="index-foot"><button type="button" class="button small block" disabled={old} title={old ? "An older version is shown. Go to the latest to change the table." : undefined} onClick={() => onJob({ kind: "create" })}><Icon name="plus" /> Create an index…</button></div>}
     </section>
   );
 }
@@ -54,10 +56,11 @@ function openLane(layout: Layout, selection: Selection | null): number {
 /** Rows listed at once; a name with more segments than that says how many are left off. */
 const LIMIT = 60;
 
-function Segments({ lane, selection, old, onSelect, onRefresh }: {
-  lane: Lane; selection: Selection | null; old: boolean; onSelect: (s: Selection | null) => void; onRefresh: (index: string) => void;
+function Segments({ lane, selection, old, onSelect, onJob }: {
+  lane: Lane; selection: Selection | null; old: boolean; onSelect: (s: Selection | null) => void; onJob: (job: Job) => void;
 }): JSX.Element {
   const chosen = selection?.kind === "segment" ? selection.uuid : null;
+  const latestOnly = { disabled: old, title: old ? "An older version is shown. Go to the latest to change the table." : undefined };
   return (
     <div class="segments">
       <table>
@@ -74,9 +77,12 @@ function Segments({ lane, selection, old, onSelect, onRefresh }: {
         </tbody>
       </table>
       {lane.segments.length > LIMIT && <p class="quiet">and {count(lane.segments.length - LIMIT)} more segments; click one on the map to see it.</p>}
-      {canRefresh(lane.index)
-        ? <button type="button" class="button block" disabled={old} title={old ? "An older version is shown. Go to the latest to refresh." : undefined} onClick={() => onRefresh(lane.index.name)}>Refresh…</button>
-        : <p class="quiet">{name(lane.index.type)} indexes are refreshed with Lance's SDK (optimize_indices), not here.</p>}
+      <div class="button-row">
+        {canRefresh(lane.index) && <button type="button" class="button small grow" {...latestOnly} onClick={() => onJob({ kind: "refresh", index: lane.index.name })}>Refresh…</button>}
+        {canRefresh(lane.index) && lane.segments.length > 1 && <button type="button" class="button small grow" {...latestOnly} onClick={() => onJob({ kind: "merge", index: lane.index.name })}>Merge…</button>}
+        <button type="button" class="button small grow" {...latestOnly} onClick={() => onJob({ kind: "drop", index: lane.index.name })}>Drop…</button>
+      </div>
+      {!canRefresh(lane.index) && <p class="quiet">{name(lane.index.type)} indexes are refreshed with Lance's SDK (optimize_indices), not here.</p>}
     </div>
   );
 }

@@ -1,6 +1,6 @@
-// A running refresh, folded from the engine's progress events. Pure: time is an argument.
+// A running job, folded from the engine's progress events. Pure: time is an argument.
 
-import type { ProgressEvent, RefreshPlan } from "../engine/documents.js";
+import type { Plan, ProgressEvent } from "../engine/documents.js";
 
 export type TaskState = ProgressEvent["state"];
 
@@ -20,10 +20,11 @@ export interface RunProgress {
   tasks: TaskProgress[];
 }
 
-export function startProgress(plan: RefreshPlan, now: number): RunProgress {
+export function startProgress(plan: Plan, now: number): RunProgress {
+  const tasks = plan.kind === "drop_index" ? [] : plan.tasks;
   return {
-    startedAt: now, phase: "build",
-    tasks: plan.tasks.map((task, i) => ({ task: i, rows: 0, total: task.rows, state: "waiting", worker: null, startedAt: null, endedAt: null })),
+    startedAt: now, phase: tasks.length > 0 ? "build" : "commit",
+    tasks: tasks.map((task, i) => ({ task: i, rows: 0, total: task.rows, state: "waiting", worker: null, startedAt: null, endedAt: null })),
   };
 }
 

@@ -1,22 +1,24 @@
-// A refresh on its way: one bar per worker, the whole with the time left.
+// A job on its way: one bar per worker, the whole with the time left.
 
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { RefreshPlan } from "../engine/documents.js";
+import type { BuildTask, Plan } from "../engine/documents.js";
 import { count, duration, ranges } from "../lib/format.js";
 import type { GhostRun } from "../map/draw.js";
 import type { Layout } from "../map/model.js";
 import { LaneStrip } from "../map/LaneStrip.js";
+import { isBuild } from "./choice.js";
 import { byWorker, speed, totals } from "./progress.js";
 import type { RunProgress } from "./progress.js";
 
-export function RunView({ progress, plan, layout, ghosts, cancelling }: { progress: RunProgress; plan: RefreshPlan; layout: Layout; ghosts: GhostRun[]; cancelling: boolean }): JSX.Element {
+export function RunView({ progress, plan, layout, ghosts, cancelling }: { progress: RunProgress; plan: Plan; layout: Layout; ghosts: GhostRun[]; cancelling: boolean }): JSX.Element {
   const [now, setNow] = useState(() => performance.now());
   useEffect(() => {
     const timer = setInterval(() => setNow(performance.now()), 250);
     return () => clearInterval(timer);
   }, []);
   const all = totals(progress, now);
+  const tasks: BuildTask[] = isBuild(plan) ? plan.tasks : [];
   const lines = byWorker(progress);
   const waiting = progress.tasks.filter((task) => task.state === "waiting").length;
   const finished = progress.tasks.filter((task) => task.state === "done").length;
@@ -26,7 +28,7 @@ export function RunView({ progress, plan, layout, ghosts, cancelling }: { progre
       <div class="run-total">
         <div class="run-line">
           <b>{phase}</b>
-          <span>{count(all.rows)} of {count(all.total)} rows</span>
+          {tasks.length > 0 && <span>{count(all.rows)} of {count(all.total)} rows</span>}
           <span class="run-left">{progress.phase !== "build" ? "nearly done" : all.left === null ? "time left: working it out" : `about ${duration(all.left)} left`}</span>
         </div>
         <progress class={progress.phase === "build" ? "" : "is-waiting"} value={all.share} max={1} aria-label="All segments" />
@@ -39,7 +41,7 @@ export function RunView({ progress, plan, layout, ghosts, cancelling }: { progre
             <li key={worker}>
               <div class="run-line">
                 <b>worker {worker + 1}</b>
-                <span class="run-task">{plan.tasks[task.task]?.copy_of ? "copy" : "segment"} {task.task + 1}: fragments {ranges(plan.tasks[task.task]?.fragments ?? [], 2)}</span>
+                <span class="run-task">{tasks[task.task]?.copy_of ? "copy" : "segment"} {task.task + 1}: fragments {ranges(tasks[task.task]?.fragments ?? [], 2)}</span>
                 <span class="run-state">{STATES[task.state]}{done > 0 && task.state !== "done" ? `, ${done} done` : ""}</span>
               </div>
               <progress value={task.total > 0 ? task.rows / task.total : task.state === "done" ? 1 : 0} max={1} aria-label={`Worker ${worker + 1}`} />
@@ -50,9 +52,9 @@ export function RunView({ progress, plan, layout, ghosts, cancelling }: { progre
             </li>
           );
         })}
-        {lines.length === 0 && <li class="quiet">Starting workers…</li>}
+        {lines.length === 0 && tasks.length > 0 && <li class="quiet">Starting workers…</li>}
       </ul>
-      <p class="quiet" role="status">{count(finished)} of {count(progress.tasks.length)} segments built{waiting > 0 ? `, ${count(waiting)} waiting for a worker` : ""}</p>
+      <p class="quiet" role="status">{tasks.length > 0 && <>{count(finished)} of {count(progress.tasks.length)} segments built{waiting > 0 ? `, ${count(waiting)} waiting for a worker` : ""}</>}</p>
     </div>
   );
 }

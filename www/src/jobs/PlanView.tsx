@@ -1,29 +1,60 @@
 // The plan as it will be run: runs with their rows, what becomes of every segment, and what it costs.
 
 import type { JSX } from "preact";
-import type { RefreshPlan } from "../engine/documents.js";
+import type { BuildPlan, DropIndexPlan, Plan } from "../engine/documents.js";
 import { bytes, count, name, plural, ranges, shortUuid } from "../lib/format.js";
 import type { Layout } from "../map/model.js";
 import { Bone, Icon, Swatch } from "../parts/basics.js";
+import { isBuild } from "./choice.js";
 
 const RUNS_SHOWN = 64;
 const SEGMENTS_SHOWN = 40;
 
-export function PlanView({ plan, layout, stale }: { plan: RefreshPlan; layout: Layout; stale: boolean }): JSX.Element {
+export function PlanView({ plan, layout, stale }: { plan: Plan; layout: Layout; stale: boolean }): JSX.Element {
   const lane = layout.lanes.find((l) => l.index.name === plan.index.name);
   const slot = (uuid: string) => lane?.segments.find((s) => s.uuid === uuid)?.colour ?? 0;
+  return (
+    <div class={`plan-body${stale ? " is-stale" : ""}`}>
+      {isBuild(plan) ? <BuildView plan={plan} slot={slot} /> : <DropView plan={plan} rows={lane?.index.num_rows_indexed ?? null} slot={slot} />}
+    </div>
+  );
+}
+
+function DropView({ plan, rows, slot }: { plan: DropIndexPlan; rows: number | null; slot: (uuid: string) => number }): JSX.Element {
+  return (
+    <>
+      <p class="note"><Icon name="warn" /> Queries that use <b>{name(plan.index.name)}</b> will scan {rows === null ? "every row" : `all its ${count(rows)} rows`} instead.</p>
+      <Segments plan={plan} slot={slot} />
+      <dl class="costs">
+        <div><dt>files kept for older versions</dt><dd>{bytes(plan.index.size_bytes)}</dd></div>
+        <div><dt>planned on</dt><dd>version {count(plan.v_plan)}</dd></div>
+      </dl>
+    </>
+  );
+}
+
+/** Why a plan without tasks has none. */
+function nothingText(plan: BuildPlan): string {
+  if (plan.kind === "merge") return `There is nothing to merge in version ${count(plan.v_plan)}: the segments are as few as asked for. No version would be written.`;
+  if (plan.kind === "create_index") return plan.create.train ? "The table has no rows yet. The index is defined now, and a refresh indexes what is appended." : "Only the definition is written. Queries scan every fragment until a refresh indexes them.";
+  return `Every fragment of version ${count(plan.v_plan)} is covered. A refresh would change nothing, so no version would be written.`;
+}
+
+function BuildView({ plan, slot }: { plan: BuildPlan; slot: (uuid: string) => number }): JSX.Element {
   const { groups } = plan;
   const params = Object.entries(plan.index.params);
+  const foot = <p class="quiet">Planned on version {count(plan.v_plan)}: {name(plan.index.method)} on {name(plan.index.column)}{params.length > 0 ? `, ${params.map(([key, value]) => `${name(key)} ${name(String(value))}`).join(", ")}${sourceOf(plan.index.params_from)}` : ""}.</p>;
   if (plan.tasks.length === 0) {
     return (
-      <div class={`plan-body${stale ? " is-stale" : ""}`}>
-        <p class="plan-empty"><Icon name="check" /> Every fragment of version {count(plan.v_plan)} is covered. A refresh would change nothing, so no version would be written.</p>
+      <>
+        <p class="plan-empty"><Icon name={plan.kind === "create_index" ? "info" : "check"} /> {nothingText(plan)}</p>
         <Segments plan={plan} slot={slot} />
-      </div>
+        {plan.kind === "create_index" && foot}
+      </>
     );
   }
   return (
-    <div class={`plan-body${stale ? " is-stale" : ""}`}>
+    <>
       {plan.warnings.map((warning) => <p class="note" key={warning.rule + warning.evidence}><Icon name="info" /> {warning.evidence}</p>)}
       {plan.absorbed.map((a) => <p class="note" key={a.uuid}><Icon name="info" /> Segment {shortUuid(a.uuid)} {a.how === "copy" ? "is written again without its stale rows" : "is built anew as well"}: {a.why}</p>)}
       <h3>{plan.runs.length === 1 ? "One new segment" : `${count(plan.runs.length)} new segments`}</h3>
@@ -44,7 +75,7 @@ export function PlanView({ plan, layout, stale }: { plan: RefreshPlan; layout: L
       <Segments plan={plan} slot={slot} />
       <dl class="costs">
         {groups.before !== null && groups.after !== null && (
-          <div title="Fragments that a compaction with default options could merge with a neighbour, before and after this refresh">
+          <div title="Fragments that a compaction with default options could merge with a neighbour, before and after">
             <dt>mergeable fragments</dt><dd>{count(groups.before)} → {count(groups.after)}</dd>
           </div>
         )}
@@ -53,8 +84,8 @@ export function PlanView({ plan, layout, stale }: { plan: RefreshPlan; layout: L
         <div><dt>written</dt><dd>{approx(plan.estimate.write_bytes, bytes)}</dd></div>
         <div title="Memory of the heaviest segment's worker"><dt>memory</dt><dd>{plan.estimate.memory_bytes === null ? "unknown" : `at most ${bytes(plan.estimate.memory_bytes)}`}</dd></div>
       </dl>
-      <p class="quiet">Planned on version {count(plan.v_plan)}: {name(plan.index.method)} on {name(plan.index.column)}{params.length > 0 ? `, ${params.map(([key, value]) => parameter(key, value, plan.index.params_from[key])).join(", ")}` : ""}.</p>
-    </div>
+      {foot}
+    </>
   );
 }
 
@@ -62,13 +93,12 @@ function approx(value: number | null, format: (n: number | null) => string): str
   return value === null ? "unknown" : `about ${format(value)}`;
 }
 
-/** A parameter with where it comes from: the uuid of a segment, `defaults` or `options`. */
-function parameter(key: string, value: unknown, from: unknown): string {
-  const source = from === "defaults" ? "the default" : typeof from === "string" && /^[0-9a-f-]{36}$/i.test(from) ? `as segment ${shortUuid(from)}` : "";
-  return `${name(key)} ${name(String(value))}${source ? ` (${source})` : ""}`;
+/** Where the parameters come from: the uuid of a segment, `defaults` or `options`. */
+function sourceOf(from: string): string {
+  return from === "defaults" ? " (the defaults)" : from === "options" ? "" : ` (as segment ${shortUuid(from)})`;
 }
 
-function Segments({ plan, slot }: { plan: RefreshPlan; slot: (uuid: string) => number }): JSX.Element | null {
+function Segments({ plan, slot }: { plan: Plan; slot: (uuid: string) => number }): JSX.Element | null {
   if (plan.segments.length === 0) return null;
   const shown = plan.segments.slice(0, SEGMENTS_SHOWN);
   return (

@@ -1,0 +1,134 @@
+// The left side of a dialog: what a person can choose for a job, and a sentence on what each choice does.
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { FieldInfo } from "../engine/documents.js";
+import { name } from "../lib/format.js";
+import { Icon } from "../parts/basics.js";
+import { columnsOf, METHODS, methodsFor, parseParams } from "./choice.js";
+import type { Choice } from "./choice.js";
+
+const MOST_SEGMENTS = 64;
+
+interface ChoicesProps {
+  choice: Choice;
+  schema: readonly FieldInfo[];
+  /** Names that indexes have. */
+  taken: readonly string[];
+  workers: number;
+  onChoice: (choice: Choice) => void;
+  onWorkers: (workers: number) => void;
+}
+
+export function Choices({ choice, schema, taken, workers, onChoice, onWorkers }: ChoicesProps): JSX.Element {
+  if (choice.kind === "drop") return <p class="quiet">Only the definition goes: the files of its segments stay, and with them the older versions, until old versions are cleaned up.</p>;
+  const building = (
+    <>
+      <Stepper label="Segments" hint={choice.kind === "merge" ? "What there will be instead: neighbouring fragments in the same segment, evenly heavy." : "Neighbouring fragments go into the same segment; the heaviest segment is as light as can be."}
+        value={choice.segments} least={1} most={MOST_SEGMENTS} onValue={(segments) => onChoice({ ...choice, segments })} />
+      <Stepper label="Workers" hint="Segments built at the same time, in this browser." value={workers} least={1} most={16} onValue={onWorkers} />
+    </>
+  );
+  if (choice.kind === "create") return <CreateChoices choice={choice} schema={schema} taken={taken} onChoice={onChoice}>{choice.train ? building : null}</CreateChoices>;
+  return (
+    <>
+      {building}
+      {choice.kind === "refresh" && (
+        <label class="check">
+          <input type="checkbox" checked={choice.absorb} onChange={(event) => onChoice({ ...choice, absorb: event.currentTarget.checked })} />
+          <span>Absorb existing segments<small>Builds their fragments again too, so that segments stay few.</small></span>
+        </label>
+      )}
+    </>
+  );
+}
+
+type Creating = Extract<Choice, { kind: "create" }>;
+
+function CreateChoices({ choice, schema, taken, onChoice, children }: {
+  choice: Creating; schema: readonly FieldInfo[]; taken: readonly string[]; onChoice: (choice: Choice) => void; children: JSX.Element | null;
+}): JSX.Element {
+  const columns = columnsOf(schema);
+  const type = columns.find((column) => column.path === choice.column)?.type ?? "";
+  const methods = methodsFor(type);
+  const [text, setText] = useState("");
+  // A name nobody typed follows the column; one that was typed stays.
+  const [named, setNamed] = useState(false);
+  const propose = (column: string) => {
+    const plain = `${column.replaceAll(/[`.]+/g, "_").replace(/^_|_$/g, "")}_idx`;
+    let free = plain;
+    for (let i = 2; taken.includes(free); i += 1) free = `${plain}_${i}`;
+    return free;
+  };
+  const pick = (column: string) => {
+    const offered = methodsFor(columns.find((one) => one.path === column)?.type ?? "");
+    onChoice({ ...choice, column, method: offered.includes(choice.method) ? choice.method : offered[0] ?? "BTREE", ...(named ? {} : { index: propose(column) }) });
+  };
+  const params = parseParams(text);
+  return (
+    <>
+      <label class="field">
+        <span>Column</span>
+        <select value={choice.column} onChange={(event) => pick(event.currentTarget.value)}>
+          <option value="" disabled>choose a column</option>
+          {columns.map((column) => <option key={column.path} value={column.path}>{name(column.path)} · {column.type}</option>)}
+        </select>
+      </label>
+      <label class="field">
+        <span>Method</span>
+        <select value={choice.method} aria-describedby="method-hint" onChange={(event) => onChoice({ ...choice, method: event.currentTarget.value })}>
+          {METHODS.filter(({ method }) => choice.column === "" || methods.includes(method)).map(({ method }) => <option key={method} value={method}>{method}</option>)}
+        </select>
+        <small id="method-hint">For {METHODS.find(({ method }) => method === choice.method)?.meant ?? "this column"}.</small>
+      </label>
+      <label class="field">
+        <span>Name</span>
+        <input type="text" value={choice.index} autocomplete="off" spellcheck={false}
+          onInput={(event) => {
+            setNamed(event.currentTarget.value !== "");
+            onChoice({ ...choice, index: event.currentTarget.value });
+          }} />
+      </label>
+      <label class="field">
+        <span>Parameters</span>
+        <input type="text" value={text} placeholder="key=value, key=value" autocomplete="off" spellcheck={false} aria-invalid={params === null} aria-describedby="params-hint"
+          onInput={(event) => {
+            setText(event.currentTarget.value);
+            const given = parseParams(event.currentTarget.value);
+            if (given) onChoice({ ...choice, params: given });
+          }} />
+        <small id="params-hint">{params === null ? "Each parameter is written key=value." : "What is not given is Lance's default."}</small>
+      </label>
+      <label class="check">
+        <input type="checkbox" checked={!choice.train} onChange={(event) => onChoice({ ...choice, train: !event.currentTarget.checked })} />
+        <span>Define now, index later<small>Commits the definition only; a refresh indexes the rows.</small></span>
+      </label>
+      {children}
+    </>
+  );
+}
+
+function Stepper({ label, hint, value, least, most, onValue }: { label: string; hint: string; value: number; least: number; most: number; onValue: (n: number) => void }): JSX.Element {
+  const set = (n: number) => {
+    if (Number.isFinite(n)) onValue(Math.min(most, Math.max(least, Math.round(n))));
+  };
+  const id = `stepper-${label.toLowerCase()}`;
+  return (
+    <div class="stepper">
+      <label for={id}>{label}</label>
+      <div class="stepper-box">
+        <button type="button" class="icon-button" aria-label={`Fewer ${label.toLowerCase()}`} disabled={value <= least} onClick={() => set(value - 1)}><Icon name="minus" /></button>
+        <input id={id} type="text" inputMode="numeric" value={value} aria-describedby={`${id}-hint`}
+          onChange={(event) => set(Number(event.currentTarget.value))}
+          onKeyDown={(event) => {
+            if (event.key === "ArrowUp") set(value + 1);
+            else if (event.key === "ArrowDown") set(value - 1);
+            else return;
+            event.preventDefault();
+          }} />
+        <button type="button" class="icon-button" aria-label={`More ${label.toLowerCase()}`} disabled={value >= most} onClick={() => set(value + 1)}><Icon name="plus" /></button>
+      </div>
+      <small id={`${id}-hint`}>{hint}</small>
+    </div>
+  );
+}
