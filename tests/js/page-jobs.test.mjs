@@ -1,6 +1,6 @@
 // Creating, merging, dropping and looking into indexes on the page, in a real Chromium, on tables written by Lance.
 import assert from "node:assert/strict";
-import { readdirSync } from "node:fs";
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import test from "node:test";
 import { open as openTable } from "../../pkg/dist/node.js";
@@ -110,4 +110,35 @@ test("look inside: contents, an audit that finds the lie and one that finds none
   await lying.page.waitForSelector('.audit[data-clean="false"]', WAIT);
   assert.ok(await lying.page.locator(".findings li").count() > 0);
   await shot(lying.page, "page-audit");
+});
+
+test("what a version changed; an address that is dropped opens; the table is listed as opened before", async (t) => {
+  const folder = scratch(t);
+  copyTable(t, "fragments_200", folder);
+  copyTable(t, "one_row", folder);
+  mkdirSync(path.join(folder, "samples"));
+  writeFileSync(path.join(folder, "samples", "index.json"), "[]");
+  const { open, shot, table } = await pageOn(t, folder);
+  const { page, problems } = await open(`?url=${table("fragments_200")}`);
+  await page.getByRole("button", { name: "Changes from the version before" }).click(WAIT);
+  await page.waitForSelector(".change-list li", WAIT);
+  assert.match(plain(await page.locator("#changes-title").innerText()), /Changes from version 3 to 4/);
+  await page.getByRole("slider", { name: "Version" }).focus();
+  await page.keyboard.press("Home");
+  await page.waitForFunction(() => /is the oldest/.test(document.querySelector("#changes-title").textContent), null, WAIT);
+  await page.keyboard.press("ArrowRight");
+  await page.waitForFunction(() => /from version 1 to 2/.test(document.querySelector("#changes-title")?.textContent ?? "") && document.querySelector(".change-list li"), null, WAIT);
+  await shot(page, "page-changes");
+  await page.evaluate((address) => {
+    const carried = new DataTransfer();
+    carried.setData("text/uri-list", `# a comment\r\n${address}`);
+    document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: carried, bubbles: true, cancelable: true }));
+  }, table("one_row"));
+  await page.waitForFunction(() => /one_row/.test(document.querySelector(".table-name").textContent), null, WAIT);
+  await page.waitForSelector(".map canvas, .layout .empty", WAIT);
+  await page.locator("button.table-name").click();
+  assert.match(await page.locator(".recent").innerText(), /fragments_200\.lance/);
+  await page.locator(".recent button", { hasText: "fragments_200" }).click();
+  await page.waitForFunction(() => /fragments_200/.test(document.querySelector(".table-name").textContent), null, WAIT);
+  assert.deepEqual(problems, []);
 });

@@ -16,6 +16,8 @@ const { explain, corsRule } = await pageModules("lib/errors");
 const { find } = await pageModules("lib/search");
 const jobs = await pageModules("jobs/choice");
 const { sortContents } = await pageModules("inside/contents");
+const { diffVersions, isSame } = await pageModules("versions/diff");
+const recent = await pageModules("lib/recent");
 const progress = await pageModules("jobs/progress");
 
 const THIN = "\u202f";
@@ -311,7 +313,7 @@ test("names from a table cannot hide characters or turn the text around", () => 
 
 test("the address keeps the state and drops secrets", () => {
   const state = {
-    ...url.EMPTY_STATE, url: "https://host/t.lance", version: 12, selection: { kind: "pair", a: 3, b: 9 }, widths: "equal", groups: false, view: "table", window: [0.25, 0.5], query: "a&b", job: { kind: "merge", index: "x y" }, segments: 4,
+    ...url.EMPTY_STATE, url: "https://host/t.lance", version: 12, selection: { kind: "pair", a: 3, b: 9 }, widths: "equal", groups: false, view: "table", window: [0.25, 0.5], query: "a&b", changes: true, job: { kind: "merge", index: "x y" }, segments: 4,
   };
   assert.deepEqual(url.parseState(url.formatState(state)), state);
   for (const selection of [{ kind: "fragment", id: 7 }, { kind: "segment", uuid: uuid(5) }, { kind: "index", name: "a:b,c" }]) {
@@ -433,4 +435,33 @@ test("what a segment holds: facts, bars and problems, and no key is lost", () =>
   assert.deepEqual(sorted.facts, [{ label: "tokens", value: "133" }, { label: "posting bytes", value: `6.06${THIN}KB` }, { label: "nulls", value: "unknown" }, { label: "stem", value: "yes" }]);
   assert.deepEqual(sorted.bars, [{ title: "Most rows", bars: [{ label: "ass", value: 11, unit: "rows" }, { label: "", value: 3, unit: "rows" }] }]);
   assert.deepEqual(sorted.problems, ["a page is gone"]);
+});
+
+test("the changes between two versions: fragments, deletions, segments added, removed and narrowed", () => {
+  const version = (v, ids, deleted, indices) => ({ show: { version: v, rows: ids.length * 10, indices }, columns: columns(ids, ids.map(() => 10), deleted) });
+  const a = version(3, [0, 1, 2, 5], [0, 0, 1, 0], [index("k", [segment(uuid(1), [0, 1], [0, 1]), segment(uuid(2), [2], [2])], [0, 1, 2]), index("gone", [segment(uuid(9), [0], [0])], [0])]);
+  const b = version(4, [0, 2, 6], [0, 4, 0], [index("k", [segment(uuid(1), [0, 1], [0]), segment(uuid(3), [6], [6])], [0, 2, 6]), index("new", [], [0])]);
+  const diff = diffVersions(a, b);
+  assert.deepEqual([diff.from, diff.to, diff.addedFragments, diff.removedFragments], [3, 4, [6], [1, 5]]);
+  assert.deepEqual(diff.deletions, [{ fragment: 2, before: 1, after: 4 }]);
+  assert.deepEqual(diff.indexes, [
+    { name: "k", is: "changed", added: [{ uuid: uuid(3), fragments: 1 }], removed: [{ uuid: uuid(2), fragments: 1 }], moved: [{ uuid: uuid(1), lost: [1], gained: [] }] },
+    { name: "new", is: "added", added: [], removed: [], moved: [] },
+    { name: "gone", is: "removed", added: [], removed: [{ uuid: uuid(9), fragments: 1 }], moved: [] },
+  ]);
+  assert.ok(isSame(diffVersions(a, a)) && !isSame(diff));
+});
+
+test("recent tables are addresses without secrets, newest first, each once", () => {
+  const kept = new Map();
+  const storage = { getItem: (key) => kept.get(key) ?? null, setItem: (key, value) => kept.set(key, value) };
+  recent.remember(storage, "https://u:secret@h/a.lance");
+  recent.remember(storage, "https://h/b.lance?X-Amz-Signature=secret");
+  recent.remember(storage, "https://h/a.lance");
+  assert.deepEqual(recent.recentTables(storage), ["https://h/a.lance", "https://h/b.lance"]);
+  assert.doesNotMatch([...kept.values()].join(), /secret/);
+  for (let i = 0; i < 20; i += 1) recent.remember(storage, `https://h/${i}.lance`);
+  assert.equal(recent.recentTables(storage).length, 8);
+  kept.set("whetstone.recent", "{broken");
+  assert.deepEqual(recent.recentTables(storage), []);
 });

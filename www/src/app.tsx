@@ -21,6 +21,7 @@ import { FragmentTable, RunTables } from "./parts/TableView.js";
 import { useTheme } from "./parts/theme.js";
 import { Unfinished } from "./parts/Unfinished.js";
 import { VersionLine } from "./parts/VersionLine.js";
+import { VersionDiffPanel } from "./versions/VersionDiff.js";
 import { Icon } from "./parts/basics.js";
 import type { Job } from "./jobs/choice.js";
 import { JobDialog } from "./jobs/JobDialog.js";
@@ -59,6 +60,27 @@ export function App(): JSX.Element {
   const setWindow = useCallback((window: [number, number] | null) => change({ window }), [change]);
   const startJob = useCallback((job: Job) => change({ job }), [change]);
 
+  // An address dropped anywhere opens its table.
+  useEffect(() => {
+    const dropped = (event: DragEvent) => {
+      const text = event.dataTransfer?.getData("text/uri-list") || event.dataTransfer?.getData("text/plain") || "";
+      const address = text.split(/\r?\n/).find((line) => /^(https?|s3):\/\//i.test(line.trim()))?.trim();
+      if (!address) return;
+      event.preventDefault();
+      open(address, null);
+    };
+    const over = (event: DragEvent) => {
+      const kinds = event.dataTransfer?.types ?? [];
+      if (kinds.includes("text/uri-list") || kinds.includes("text/plain")) event.preventDefault();
+    };
+    window.addEventListener("dragover", over);
+    window.addEventListener("drop", dropped);
+    return () => {
+      window.removeEventListener("dragover", over);
+      window.removeEventListener("drop", dropped);
+    };
+  }, [open]);
+
   useEffect(() => {
     const keysDown = (event: KeyboardEvent) => {
       const typing = event.target instanceof Element && event.target.closest("input, textarea, select, dialog") !== null;
@@ -91,7 +113,7 @@ export function App(): JSX.Element {
         {started && (
           <>
             <button type="button" class="table-name" aria-expanded={opening} title={state.url ?? undefined} onClick={() => setOpening(!opening)}><span>{tableName(state.url!)}</span><Icon name="chevron" /></button>
-            <VersionLine versions={table?.versions ?? null} version={table?.show.version ?? null} latest={table?.latest ?? null} onVersion={(version) => change({ version })} />
+            <VersionLine versions={table?.versions ?? null} version={table?.show.version ?? null} latest={table?.latest ?? null} changes={state.changes} onVersion={(version) => change({ version })} onChanges={(changes) => change({ changes })} />
             <form
               class={`search${state.query && !answer ? " is-missed" : ""}`} role="search"
               onSubmit={(event) => {
@@ -129,6 +151,7 @@ export function App(): JSX.Element {
             <Meters table={table} requests={session.requests} />
             {session.failure && <ErrorPanel failure={session.failure} target={state.url} onRetry={session.reload} onOther={{ label: "Back to the latest", act: () => change({ version: null }) }} />}
             {old && table && <p class="note old-note"><Icon name="info" /> Version {count(table.show.version)} is shown as it was. The latest is {count(table.latest)}. <button type="button" class="link" onClick={() => change({ version: null })}>Go to the latest</button></p>}
+            {state.changes && table && <VersionDiffPanel session={session} table={table} target={state.url} onClose={() => change({ changes: false })} />}
             <Unfinished found={session.unfinished} onForget={session.dismiss} onAsk={session.reload} />
             <HealthLines lines={health} old={old} onJob={startJob} onShow={(index) => select({ kind: "index", name: index })} />
             <div class="columns">

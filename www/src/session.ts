@@ -6,7 +6,9 @@ import type { AuditReport, CommittingEvent, ErrorDocument, Plan, Probe, Progress
 import type { Counted, OpenedTable, RunResult, StoreKeys } from "./engine/protocol.js";
 import type { Choice } from "./jobs/choice.js";
 import { fateOf, forget, keep, keptFor } from "./lib/commits.js";
-import type { Fate, Keeping } from "./lib/commits.js";
+import type { Fate } from "./lib/commits.js";
+import { keeping, trying } from "./lib/keeping.js";
+import { remember } from "./lib/recent.js";
 import { withoutSecrets } from "./lib/url.js";
 import type { Found } from "./parts/Unfinished.js";
 
@@ -23,30 +25,13 @@ export interface Session {
   inspect: (index: string, signal: AbortSignal) => Promise<SegmentContents[]>;
   audit: (index: string, sample: number | null, signal: AbortSignal, audited: (rows: number, total: number) => void) => Promise<AuditReport>;
   probe: (index: string, op: string, value: string | null, signal: AbortSignal) => Promise<Probe>;
+  /** Another version of the table, without showing it. */
+  version: (version: number, signal: AbortSignal) => Promise<OpenedTable>;
   /** Shows the version a run committed. */
   adopt: (table: OpenedTable) => void;
   /** Commits of this table that were on their way when their tab ended. */
   unfinished: Found[];
   dismiss: (transaction: string) => void;
-}
-
-/** Where commits are kept; `null` where the browser keeps nothing for pages. */
-function keeping(): Keeping | null {
-  try {
-    return window.localStorage;
-  } catch {
-    return null;
-  }
-}
-
-/** Keeping is a comfort: a full or forbidden storage must not stop a commit. */
-function trying(work: (storage: Keeping) => void): void {
-  const storage = keeping();
-  try {
-    if (storage) work(storage);
-  } catch {
-    // Then nothing is kept.
-  }
 }
 
 /** Versions kept for stepping back and forth without asking the store again. */
@@ -118,7 +103,9 @@ export function useSession(target: string | null, version: number | null, keys: 
       : client.call("open", { target, version, keys }, { signal: abort.signal });
     work.then(
       (next) => {
-        if (!abort.signal.aborted) accept(next, target);
+        if (abort.signal.aborted) return;
+        accept(next, target);
+        if (!same) trying((storage) => remember(storage, target));
       },
       (error: unknown) => {
         if (abort.signal.aborted) return;
@@ -195,18 +182,33 @@ export function useSession(target: string | null, version: number | null, keys: 
     trying((storage) => forget(storage, transaction));
     setUnfinished((all) => all.filter(({ commit }) => commit.transaction !== transaction));
   }, []);
-  const shown = table?.handle;
-  /** The handle of the version on screen; after a crash of the engine there is none until the table is opened again. */
-  const onShow = useCallback((signal: AbortSignal) => (shown !== undefined && opened.current?.generation === client.generation ? Promise.resolve(shown) : handle(signal)), [shown, handle]);
-  const inspect = useCallback(async (index: string, signal: AbortSignal) => client.call("inspect", { handle: await onShow(signal), index }, { signal }), [onShow]);
+  const another = useCallback(async (wanted: number, signal: AbortSignal) => {
+    const cached = kept.current.get(wanted);
+    if (cached) return cached;
+    return client.call("at", { handle: await handle(signal), version: wanted }, { signal });
+  }, [handle]);
+  /** Asks about the version on screen. Its handle may be gone, after a crash or many steps; then the version is opened once more. */
+  const onShow = useCallback(async <A>(signal: AbortSignal, work: (handle: number) => Promise<A>): Promise<A> => {
+    const version = table?.show.version;
+    if (table && opened.current?.generation === client.generation) {
+      try {
+        return await work(table.handle);
+      } catch (error) {
+        if (!(failureOf(error).detail as { closed?: boolean } | null)?.closed) throw error;
+      }
+    }
+    const again = await handle(signal);
+    return work(version === undefined ? again : (await client.call("at", { handle: again, version }, { signal })).handle);
+  }, [table, handle]);
+  const inspect = useCallback((index: string, signal: AbortSignal) => onShow(signal, (at) => client.call("inspect", { handle: at, index }, { signal })), [onShow]);
   const audit = useCallback(
-    async (index: string, sample: number | null, signal: AbortSignal, audited: (rows: number, total: number) => void) => client.call("audit", { handle: await onShow(signal), index, sample }, { signal, audited }),
+    (index: string, sample: number | null, signal: AbortSignal, audited: (rows: number, total: number) => void) => onShow(signal, (at) => client.call("audit", { handle: at, index, sample }, { signal, audited })),
     [onShow],
   );
-  const probe = useCallback(async (index: string, op: string, value: string | null, signal: AbortSignal) => client.call("probe", { handle: await onShow(signal), index, op, value }, { signal }), [onShow]);
+  const probe = useCallback((index: string, op: string, value: string | null, signal: AbortSignal) => onShow(signal, (at) => client.call("probe", { handle: at, index, op, value }, { signal })), [onShow]);
   const adopt = useCallback((next: OpenedTable) => {
     if (target !== null) accept(next, target);
   }, [target, accept]);
 
-  return { table, loading, failure, requests, reload, plan, run, inspect, audit, probe, adopt, unfinished, dismiss };
+  return { table, loading, failure, requests, reload, plan, run, inspect, audit, probe, version: another, adopt, unfinished, dismiss };
 }

@@ -82,7 +82,7 @@ async function versionsOf(table: Table, signal: AbortSignal): Promise<OpenedTabl
 
 function held(handle: number): Held {
   const found = tables.get(handle);
-  if (!found) throw new WhetstoneError("INTERNAL", "this table was closed; open it again");
+  if (!found) throw new WhetstoneError("INTERNAL", "this table was closed; open it again", { closed: true });
   return found;
 }
 

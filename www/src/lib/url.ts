@@ -19,13 +19,15 @@ export interface PageState {
   /** Visible part of the axis as shares of the whole, null when everything is in view. */
   window: [number, number] | null;
   query: string;
+  /** Whether the changes from the version before are shown. */
+  changes: boolean;
   /** The dialog that is open. */
   job: Job | null;
   segments: number;
 }
 
 export const EMPTY_STATE: PageState = {
-  url: null, version: null, selection: null, widths: "rows", groups: true, view: "map", window: null, query: "", job: null, segments: 1,
+  url: null, version: null, selection: null, widths: "rows", groups: true, view: "map", window: null, query: "", changes: false, job: null, segments: 1,
 };
 
 /** Query keys that carry a signature, a token or a key in the usual object stores. */
@@ -63,6 +65,7 @@ export function parseState(search: string): PageState {
   state.groups = p.get("groups") !== "off";
   state.view = p.get("view") === "table" ? "table" : "map";
   state.query = (p.get("q") ?? "").slice(0, 200);
+  state.changes = p.get("changes") === "on";
   state.job = parseJob(p);
   const n = whole(p.get("n"));
   state.segments = n !== null && n >= 1 && n <= 1000 ? n : 1;
@@ -123,6 +126,7 @@ export function formatState(state: PageState): string {
   if (state.view === "table") p.set("view", "table");
   if (state.window) p.set("z", state.window.map((x) => trimZeros(x.toFixed(6))).join("-"));
   if (state.query) p.set("q", state.query);
+  if (state.changes) p.set("changes", "on");
   if (state.job) p.set(state.job.kind, state.job.kind === "create" ? "index" : state.job.index);
   if (state.segments !== 1) p.set("n", String(state.segments));
   const text = p.toString().replaceAll("%2F", "/").replaceAll("%3A", ":").replaceAll("%2C", ",");

@@ -3,6 +3,9 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { StoreKeys } from "../engine/protocol.js";
+import { tableName } from "../lib/format.js";
+import { keeping } from "../lib/keeping.js";
+import { recentTables } from "../lib/recent.js";
 import { Bone, Icon } from "./basics.js";
 
 export interface Sample {
@@ -42,6 +45,10 @@ const NO_KEYS: StoreKeys = { kind: "", endpoint: "", region: "", accessKeyId: ""
 export function OpenPanel({ samples, current, onOpen }: { samples: Sample[] | null; current: string | null; onOpen: (target: string, keys: StoreKeys | null) => void }): JSX.Element {
   const [address, setAddress] = useState("");
   const [keys, setKeys] = useState<StoreKeys>(NO_KEYS);
+  const [recent] = useState(() => {
+    const storage = keeping();
+    return storage ? recentTables(storage).filter((one) => one !== current) : [];
+  });
   const open = (event: Event) => {
     event.preventDefault();
     const text = address.trim();
@@ -85,6 +92,14 @@ export function OpenPanel({ samples, current, onOpen }: { samples: Sample[] | nu
           </div>
         </details>
       </form>
+      {recent.length > 0 && (
+        <>
+          <h3>Opened before</h3>
+          <ul class="recent">
+            {recent.map((one) => <li key={one}><button type="button" class="link" title={one} onClick={() => onOpen(one, null)}><b>{tableName(one)}</b> <span class="quiet">{one}</span></button></li>)}
+          </ul>
+        </>
+      )}
       <h3>Samples</h3>
       {samples === null && <ul class="samples">{[0, 1, 2].map((i) => <li key={i}><span class="sample"><Bone width="14ch" /><Bone width="100%" /></span></li>)}</ul>}
       {samples !== null && samples.length === 0 && <p class="quiet">This host offers no samples. “make start” serves some.</p>}

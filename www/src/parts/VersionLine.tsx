@@ -8,8 +8,8 @@ import { Icon } from "./basics.js";
 
 const PLAY_MS = 700;
 
-export function VersionLine({ versions, version, latest, onVersion }: {
-  versions: VersionInfo[] | null; version: number | null; latest: number | null; onVersion: (version: number | null) => void;
+export function VersionLine({ versions, version, latest, changes, onVersion, onChanges }: {
+  versions: VersionInfo[] | null; version: number | null; latest: number | null; changes: boolean; onVersion: (version: number | null) => void; onChanges: (shown: boolean) => void;
 }): JSX.Element {
   const [playing, setPlaying] = useState(false);
   const list = versions ?? [];
@@ -55,6 +55,7 @@ export function VersionLine({ versions, version, latest, onVersion }: {
           toggle();
         }}
       />
+      <button type="button" class="icon-button" aria-pressed={changes} disabled={version === null || versions === null} aria-label="Changes from the version before" title="Changes from the version before" onClick={() => onChanges(!changes)}><Icon name="changes" /></button>
       <button type="button" class={`latest${version !== null && version === latest ? " is-latest" : ""}`} disabled={version === null || version === latest} onClick={() => { setPlaying(false); onVersion(null); }}>latest</button>
     </div>
   );

@@ -19,6 +19,7 @@ const PATHS = {
   reload: "M13 8a5 5 0 1 1-1.6-3.7M13 1.8v3h-3",
   minus: "M3 8h10",
   plus: "M3 8h10M8 3v10",
+  changes: "M3 5h6M6 2v6M3 12.5h6M11.5 3.5v9M9.8 10.8l1.7 1.7 1.7-1.7",
 } as const;
 
 export function Icon({ name, filled }: { name: keyof typeof PATHS; filled?: boolean }): JSX.Element {
