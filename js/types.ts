@@ -44,14 +44,14 @@ export interface SegmentFile {
 /** One physical segment of an index. */
 export interface SegmentInfo {
   uuid: string;
-  /** Fragments the segment declares to cover, ascending; `null` when it records no coverage (unknown). */
+  /** Fragments the segment declares to cover, ascending (with a tagged reuse history: those it was built from); `null` when it records none (unknown). */
   fragment_ids: Count[] | null;
-  /** `fragment_ids` that are live; `null` when unknown. */
+  /** Live fragments it covers; `null` when unknown. */
   effective_fragment_ids: Count[] | null;
   /** `fragment_ids` that are no longer live; `null` when unknown. */
   retired_fragment_ids: Count[] | null;
-  /** Coverage translated through a tagged reuse history, where the table has one. */
-  derived_coverage?: Count[] | null;
+  /** Live fragments it covers, derived through the tagged reuse history; absent on tables without one. */
+  derived_coverage?: Count[];
   dataset_version: Count;
   index_version: Count | null;
   /** RFC 3339; `null` when not recorded. */
@@ -63,8 +63,10 @@ export interface SegmentInfo {
   base_id: Count | null;
   /** Field ids carried beside the key. */
   covering_fields: number[];
-  status: "ok" | "partly_retired" | "retired" | "empty" | "unknown" | "history";
-  /** Why, in a sentence; `null` for `ok`. */
+  status:
+    | "ok" | "partly_retired" | "retired" | "empty" | "unknown"
+    | "direct" | "translated" | "withdrawn" | "superseded" | "contributors_missing" | "gone" | "dormant" | "unsupported" | "corrupt";
+  /** Why, in a sentence; `null` for `ok` and `direct`. */
   status_reason: string | null;
 }
 
@@ -86,10 +88,8 @@ export interface IndexInfo {
   size_bytes: Count | null;
   num_rows_indexed: Count | null;
   num_rows_unindexed: Count | null;
-  /** `null` on tables with a tagged reuse history, whose coverage this release does not read. */
-  covered_live_fragments: Count[] | null;
-  /** `null` likewise. */
-  unindexed_fragments: Count[] | null;
+  covered_live_fragments: Count[];
+  unindexed_fragments: Count[];
   segments: SegmentInfo[];
 }
 
@@ -132,8 +132,8 @@ export interface FragmentInfo {
   rows: Count | null;
   deletion_file: string | null;
   data_files: DataFileInfo[];
-  /** Per index name, the segments (uuids) that cover the fragment; `null` on tables with a tagged reuse history. */
-  covered_by: Record<string, string[]> | null;
+  /** Per index name, the segments (uuids) that cover the fragment. */
+  covered_by: Record<string, string[]>;
 }
 
 /** Coverage of one index over the fragments of {@link FragmentColumns}. */

@@ -2,7 +2,7 @@
 //!
 //! The layers, top to bottom (an arrow only ever points down):
 //! `js` → `maintain` → `refresh` → `index` → `table` → `file` → `store`, and below them the pure ones:
-//! `compaction`, `coverage` and `format` (and `document`, the reading of JSON), which know no I/O, no clock and no randomness.
+//! `compaction`, `coverage`, `reuse` and `format` (and `document`, the reading of JSON), which know no I/O, no clock and no randomness.
 
 pub mod compaction;
 pub mod coverage;
@@ -17,6 +17,7 @@ pub mod js;
 mod lists;
 pub mod maintain;
 pub mod refresh;
+pub mod reuse;
 pub mod store;
 pub mod table;
 

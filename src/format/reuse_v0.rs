@@ -129,8 +129,14 @@ impl ReuseContent {
     /// Where the content of this version-0 entry is; a tagged one is `HISTORY_UNSUPPORTED`.
     pub fn of(object: &str, entry: &IndexMetadata) -> Result<ReuseContent> {
         check_derivable(std::slice::from_ref(entry))?;
+        ReuseContent::locate(object, entry)
+    }
+
+    /// Where the content of this entry is, whatever its version. A tagged one has to spell its type exactly.
+    pub fn locate(object: &str, entry: &IndexMetadata) -> Result<ReuseContent> {
         let details = entry.details.as_ref();
-        if !entry.type_name().is_some_and(|name| name.eq_ignore_ascii_case(DETAILS_TYPE)) {
+        let matches = |name: &str| name == DETAILS_TYPE || !is_tagged(entry) && name.eq_ignore_ascii_case(DETAILS_TYPE);
+        if !entry.type_name().is_some_and(matches) {
             let url = details.map_or("none", |d| d.type_url.as_str());
             return Err(Error::corrupt(object, format!("the details of {FRAG_REUSE_NAME} are of type {url}")));
         }

@@ -44,16 +44,13 @@ pub(super) async fn fragment_columns(table: &Table) -> Result<JsValue> {
     set(&columns, "bytes", &floats(bytes))?;
     set(&columns, "files", &Uint32Array::from(files.as_slice()).into())?;
     let coverage = Array::new();
-    // Under a tagged history stored bitmaps say where rows came from, not what is covered.
-    if !table.has_tagged_history() {
-        let mut names: BTreeMap<&str, Vec<&IndexMetadata>> = BTreeMap::new();
-        for entry in table.indices().await?.iter().filter(|entry| !entry.is_system()) {
-            names.entry(&entry.name).or_default().push(entry);
-        }
-        let live: RoaringBitmap = ids.iter().collect();
-        for (name, entries) in names {
-            coverage.push(&coverage_column(name, &entries, &live, &ids)?);
-        }
+    let mut names: BTreeMap<&str, Vec<&IndexMetadata>> = BTreeMap::new();
+    for entry in table.indices().await?.iter().filter(|entry| !entry.is_system()) {
+        names.entry(&entry.name).or_default().push(entry);
+    }
+    let live: RoaringBitmap = ids.iter().collect();
+    for (name, entries) in names {
+        coverage.push(&coverage_column(name, &entries, &live, &ids)?);
     }
     set(&columns, "coverage", &coverage)?;
     Ok(columns.into())

@@ -6,6 +6,7 @@ use roaring::RoaringBitmap;
 use serde::{Deserialize, Serialize};
 
 use super::handle::{Table, rfc3339};
+use super::history::TaggedHistory;
 use crate::coverage::numbers::{indexed_percent, size_bytes};
 use crate::coverage::sets::{IndexSets, effective, retired};
 use crate::error::{Error, ErrorCode, Result};
@@ -13,6 +14,9 @@ use crate::format::index_metadata::{IndexDetails, IndexMetadata};
 use crate::format::manifest::Manifest;
 use crate::format::schema::Schema;
 use crate::lists::map_of;
+use crate::reuse::coverage::Derived;
+use crate::reuse::explain;
+use crate::reuse::segment::Segment;
 
 /// Lance's name of an index type from its details and its file names. Given by the layer above, which knows the methods.
 pub type DisplayName = fn(Option<&IndexDetails>, &[&str]) -> String;
@@ -31,15 +35,16 @@ pub struct FileInfo {
 pub struct SegmentInfo {
     /// Segment id.
     pub uuid: String,
-    /// Fragments it declares to cover, a version-0 reuse history applied; null = not recorded, which is not empty.
+    /// Fragments it declares to cover, a version-0 reuse history applied; null = not recorded, which is not empty. On a table
+    /// with a tagged history: the fragments it was built from.
     pub fragment_ids: Option<Vec<u32>>,
-    /// Those that are live; null when unknown, and on tables with a tagged history.
+    /// Live fragments it covers; null when unknown.
     pub effective_fragment_ids: Option<Vec<u32>>,
-    /// Those that are gone; null when unknown, and on tables with a tagged history.
+    /// Those of `fragment_ids` that are gone; null when unknown.
     pub retired_fragment_ids: Option<Vec<u32>>,
-    /// Coverage through a tagged history; null until this build can derive it. Absent on other tables.
+    /// Live fragments it covers, derived through the tagged history. Absent on other tables.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub derived_coverage: Option<Option<Vec<u32>>>,
+    pub derived_coverage: Option<Vec<u32>>,
     /// Version whose rows it reflects.
     pub dataset_version: u64,
     /// Format version; null = not recorded (reads as 0).
@@ -54,9 +59,10 @@ pub struct SegmentInfo {
     pub base_id: Option<u32>,
     /// Columns it carries beside its key.
     pub covering_fields: Vec<i32>,
-    /// `ok`, `partly_retired`, `retired`, `empty`, `unknown` or `history`.
+    /// `ok`, `partly_retired`, `retired`, `empty` or `unknown`; with a tagged history `direct` (as `ok`) or `translated`, or why it
+    /// covers nothing: `withdrawn`, `superseded`, `contributors_missing`, `gone`, `dormant`, `unsupported`, `corrupt`.
     pub status: String,
-    /// Why, in a sentence; null for `ok`.
+    /// Why, in a sentence; null for `ok` and `direct`.
     pub status_reason: Option<String>,
 }
 
@@ -86,10 +92,10 @@ pub struct IndexInfo {
     pub num_rows_indexed: Option<u64>,
     /// Live rows in other fragments; null when counts are not recorded.
     pub num_rows_unindexed: Option<u64>,
-    /// Live fragments that are covered; null on tables with a tagged history.
-    pub covered_live_fragments: Option<Vec<u32>>,
-    /// Live fragments that are not covered; null on tables with a tagged history.
-    pub unindexed_fragments: Option<Vec<u32>>,
+    /// Live fragments that are covered.
+    pub covered_live_fragments: Vec<u32>,
+    /// Live fragments that are not covered.
+    pub unindexed_fragments: Vec<u32>,
     /// Segments in manifest order.
     pub segments: Vec<SegmentInfo>,
 }
@@ -122,31 +128,49 @@ fn sizes(entry: &IndexMetadata) -> Vec<u64> {
     entry.files.iter().map(|file| file.size_bytes).collect()
 }
 
-fn segment_info(entry: &IndexMetadata, live: &RoaringBitmap, tagged: bool) -> SegmentInfo {
-    let bitmap = entry.fragment_bitmap.as_ref();
-    let known = bitmap.filter(|_| !tagged);
-    let (alive, gone) = (known.map(|b| effective(b, live)), known.map(|b| retired(b, live)));
-    let (status, reason) = match (bitmap, &alive, &gone) {
-        _ if tagged => ("history", Some("what it covers follows from the reuse history, which this build does not read".into())),
-        (None, _, _) => ("unknown", Some("it records no coverage; only replacing it over all fragments makes it known".into())),
-        (Some(b), _, _) if b.is_empty() => ("empty", Some("it was declared and covers nothing yet".into())),
-        (_, Some(alive), Some(gone)) if alive.is_empty() => {
-            ("retired", Some(format!("all {} fragments it covers are gone", gone.len())))
+/// One segment as it is stored, and what it covers.
+struct Seen<'a> {
+    stored: &'a IndexMetadata,
+    covering: &'a IndexMetadata,
+    derived: Option<(&'a TaggedHistory, &'a Derived)>,
+}
+
+/// Status and reason of a segment of a table without a tagged history.
+fn status(bitmap: Option<&RoaringBitmap>, live: &RoaringBitmap) -> (&'static str, Option<String>) {
+    let Some(bitmap) = bitmap else {
+        return ("unknown", Some("it records no coverage; only replacing it over all fragments makes it known".into()));
+    };
+    let gone = retired(bitmap, live);
+    if bitmap.is_empty() {
+        ("empty", Some("it was declared and covers nothing yet".into()))
+    } else if gone.len() == bitmap.len() {
+        ("retired", Some(format!("all {} fragments it covers are gone", gone.len())))
+    } else if !gone.is_empty() {
+        ("partly_retired", Some(format!("{} of the fragments it covers are gone", gone.len())))
+    } else {
+        ("ok", None)
+    }
+}
+
+fn segment_info(seen: &Seen<'_>, live: &RoaringBitmap) -> SegmentInfo {
+    let entry = seen.stored;
+    let declared = if seen.derived.is_some() { entry } else { seen.covering }.fragment_bitmap.as_ref();
+    let alive = seen.covering.fragment_bitmap.as_ref().map(|b| effective(b, live));
+    let (status, reason) = match (seen.derived, Segment::of(entry)) {
+        (Some((history, derived)), Some(segment)) => {
+            (derived.state.name(), explain::state(&history.ledger, live, &segment, derived))
         }
-        (_, _, Some(gone)) if !gone.is_empty() => {
-            ("partly_retired", Some(format!("{} of the fragments it covers are gone", gone.len())))
-        }
-        _ => ("ok", None),
+        _ => status(declared, live),
     };
     let files: Vec<FileInfo> =
         entry.files.iter().map(|file| FileInfo { path: file.path.clone(), size: file.size_bytes }).collect();
     let sizes = sizes(entry);
     SegmentInfo {
         uuid: entry.uuid.to_string(),
-        fragment_ids: bitmap.map(list),
+        fragment_ids: declared.map(list),
         effective_fragment_ids: alive.as_ref().map(list),
-        retired_fragment_ids: gone.as_ref().map(list),
-        derived_coverage: tagged.then_some(None),
+        retired_fragment_ids: declared.map(|b| list(&retired(b, live))),
+        derived_coverage: seen.derived.map(|(_, derived)| list(&derived.coverage)),
         dataset_version: entry.dataset_version,
         index_version: entry.index_version,
         created_at: entry.created_at_ms.and_then(|ms| rfc3339(i64::try_from(ms).ok()?)),
@@ -161,22 +185,27 @@ fn segment_info(entry: &IndexMetadata, live: &RoaringBitmap, tagged: bool) -> Se
 
 /// All indexes by name, system entries left out.
 pub async fn indexes(table: &Table, display: DisplayName) -> Result<Vec<IndexInfo>> {
-    let manifest = &table.manifest().manifest;
-    let tagged = table.has_tagged_history();
-    let mut names: BTreeMap<&str, Vec<&IndexMetadata>> = BTreeMap::new();
-    for entry in table.indices().await?.iter().filter(|entry| !entry.is_system()) {
-        names.entry(&entry.name).or_default().push(entry);
+    let file = table.manifest();
+    let history = table.history().await?;
+    let mut names: BTreeMap<&str, Vec<Seen<'_>>> = BTreeMap::new();
+    for (at, (stored, covering)) in file.indices.iter().zip(table.indices().await?).enumerate() {
+        if !stored.is_system() {
+            let derived = history.as_deref().and_then(|history| Some((history, history.of(at)?)));
+            names.entry(&stored.name).or_default().push(Seen { stored, covering, derived });
+        }
     }
-    Ok(names.into_iter().map(|(name, entries)| index_info(manifest, name, &entries, tagged, display)).collect())
+    Ok(names.into_iter().map(|(name, seen)| index_info(&file.manifest, name, &seen, display)).collect())
 }
 
-fn index_info(manifest: &Manifest, name: &str, entries: &[&IndexMetadata], tagged: bool, display: DisplayName) -> IndexInfo {
+fn index_info(manifest: &Manifest, name: &str, seen: &[Seen<'_>], display: DisplayName) -> IndexInfo {
     let live = manifest.live();
-    let sets = IndexSets::new(&live, entries.iter().map(|entry| entry.fragment_bitmap.as_ref()));
-    // On a tagged history stored bitmaps say where rows came from, not what is covered: no number is better than a wrong one.
-    let known = (!tagged).then_some(&sets);
-    let indexed = known.and_then(|sets| rows_of(manifest, &sets.covered));
-    let unindexed = known.and_then(|sets| rows_of(manifest, &sets.unindexed));
+    let sets = IndexSets::new(&live, seen.iter().map(|seen| seen.covering.fragment_bitmap.as_ref()));
+    let entries: Vec<&IndexMetadata> = seen.iter().map(|seen| seen.stored).collect();
+    let indexed = rows_of(manifest, &sets.covered);
+    let unindexed = rows_of(manifest, &sets.unindexed);
+    // Under a history nobody can interpret, and for segments without a bitmap, queries scan; what is there is not known.
+    let interpreted = seen.iter().all(|seen| seen.derived.is_none_or(|(history, _)| history.ledger.supported));
+    let recorded = entries.iter().all(|entry| entry.fragment_bitmap.is_some());
     let total = manifest.live_rows();
     let described = entries.iter().find(|entry| entry.details.is_some()).or(entries.first());
     let files: Vec<&str> = entries.iter().flat_map(|entry| entry.files.iter().map(|file| file.path.as_str())).collect();
@@ -190,13 +219,13 @@ fn index_info(manifest: &Manifest, name: &str, entries: &[&IndexMetadata], tagge
         fields,
         num_segments: entries.len(),
         indexed_percent: indexed.zip(total).and_then(|(indexed, total)| indexed_percent(indexed, total)),
-        coverage_known: !tagged && sets.coverage_known(),
+        coverage_known: interpreted && recorded,
         size_bytes: size_bytes(sizes.iter().map(Vec::as_slice)),
         num_rows_indexed: indexed,
         num_rows_unindexed: unindexed,
-        covered_live_fragments: known.map(|sets| list(&sets.covered)),
-        unindexed_fragments: known.map(|sets| list(&sets.unindexed)),
-        segments: entries.iter().map(|entry| segment_info(entry, &live, tagged)).collect(),
+        covered_live_fragments: list(&sets.covered),
+        unindexed_fragments: list(&sets.unindexed),
+        segments: seen.iter().map(|seen| segment_info(seen, &live)).collect(),
     }
 }
 

@@ -8,7 +8,8 @@ use bytes::Bytes;
 use chrono::{DateTime, SecondsFormat};
 use serde::{Deserialize, Serialize};
 
-use super::base::{main_root, segment_store};
+use super::base::main_root;
+use super::history::{TaggedHistory, content};
 use super::latest::{all_versions, find_version, no_such_version, not_a_table, open_latest};
 use super::reading::{Fetched, manifest_path, read_manifest};
 use super::refs::{self, BranchInfo, TagInfo};
@@ -17,7 +18,7 @@ use crate::format::flags::check_branch;
 use crate::format::index_metadata::IndexMetadata;
 use crate::format::manifest::{Manifest, ManifestFile};
 use crate::format::naming::Naming;
-use crate::format::reuse_v0::{ReuseContent, ReuseHistoryV0, is_tagged, reuse_entry};
+use crate::format::reuse_v0::{ReuseHistoryV0, is_tagged, reuse_entry};
 use crate::format::transaction::Transaction;
 use crate::store::{Store, is_not_found};
 
@@ -54,6 +55,7 @@ pub struct Table {
     file: Arc<ManifestFile>,
     bytes: Option<Bytes>,
     mapped: Arc<OnceLock<Vec<IndexMetadata>>>,
+    history: Arc<OnceLock<Option<Arc<TaggedHistory>>>>,
 }
 
 impl fmt::Debug for Table {
@@ -124,6 +126,7 @@ impl Table {
             file: Arc::new(fetched.file),
             bytes: fetched.bytes,
             mapped: Arc::default(),
+            history: Arc::default(),
         })
     }
 
@@ -198,7 +201,13 @@ impl Table {
 
     fn with(&self, fetched: Fetched) -> Result<Table> {
         check_branch(&fetched.file.manifest, self.branch.as_deref())?;
-        Ok(Table { file: Arc::new(fetched.file), bytes: fetched.bytes, mapped: Arc::default(), ..self.clone() })
+        Ok(Table {
+            file: Arc::new(fetched.file),
+            bytes: fetched.bytes,
+            mapped: Arc::default(),
+            history: Arc::default(),
+            ..self.clone()
+        })
     }
 
     /// The manifest of version `v` of this branch; `None` = cleaned up, or never there.
@@ -264,20 +273,35 @@ impl Table {
         Ok(Some((None, Transaction::parse(&path, &bytes)?)))
     }
 
-    /// The index entries with their coverage carried through a version-0 reuse history; `raw` stays what is stored. On a
-    /// tagged history the stored entries: their bitmaps are provenance, not coverage ([`Table::has_tagged_history`]).
+    /// The index entries with what they cover: carried through a version-0 reuse history, derived from a tagged one (a segment
+    /// that queries do not see covers nothing, whatever its bitmap says). `raw` stays what is stored.
     pub async fn indices(&self) -> Result<&[IndexMetadata]> {
         if self.mapped.get().is_none() {
-            let mapped = mapped_indices(&self.store, &self.file.manifest, &self.file.indices).await?;
+            let mapped = match self.history().await? {
+                Some(history) => history.covered(&self.file.indices),
+                None => mapped_indices(&self.store, &self.file.manifest, &self.file.indices).await?,
+            };
             // Another call may have been faster with the same result.
             let _ = self.mapped.set(mapped);
         }
         self.mapped.get().map(Vec::as_slice).ok_or_else(|| Error::internal("the index list was not kept"))
     }
 
+    /// The tagged reuse history, decoded, with what it makes of every segment; `None` = there is none.
+    ///
+    /// # Errors
+    /// `CORRUPT_FILE`, and those of reading content that is kept in a file.
+    pub async fn history(&self) -> Result<Option<Arc<TaggedHistory>>> {
+        if self.history.get().is_none() {
+            let read = TaggedHistory::read(&self.store, &self.file.manifest, &self.file.indices).await?;
+            let _ = self.history.set(read.map(Arc::new));
+        }
+        Ok(self.history.get().cloned().flatten())
+    }
+
     /// Whether stored coverage must not be read as coverage.
     pub fn has_tagged_history(&self) -> bool {
-        reuse_entry(&self.file.indices).is_some_and(is_tagged)
+        self.file.indices.iter().any(is_tagged)
     }
 }
 
@@ -289,16 +313,7 @@ pub(super) fn rfc3339(ms: i64) -> Option<String> {
 /// The entries of a manifest with version-0 coverage carried through (see [`Table::indices`]).
 pub async fn mapped_indices(store: &Store, manifest: &Manifest, indices: &[IndexMetadata]) -> Result<Vec<IndexMetadata>> {
     let Some(entry) = reuse_entry(indices).filter(|entry| !is_tagged(entry)) else { return Ok(indices.to_vec()) };
-    let object = format!("_indices/{}", entry.uuid);
-    let (object, content) = match ReuseContent::of(&object, entry)? {
-        ReuseContent::Inline(content) => (object, content),
-        ReuseContent::External { path, offset, size } => {
-            let end = offset.checked_add(size);
-            let end = end.ok_or_else(|| Error::corrupt(&object, "the external content ends past the end of numbers"))?;
-            let content = segment_store(store, manifest, entry)?.get_range(&path, offset..end).await?;
-            (format!("{object}/{path}"), content)
-        }
-    };
+    let (object, content) = content(store, manifest, entry).await?;
     Ok(ReuseHistoryV0::parse(&object, &content)?.map_indices(indices))
 }
 

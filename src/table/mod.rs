@@ -3,6 +3,7 @@
 //! `handle` is the snapshot, `latest` finds the newest version on any kind of store, `reading` fetches a manifest cheaply,
 //! `refs` reads tags and branches, `base` resolves files of other roots, `describe` and `show` make the documents of the
 //! public interface, `column` finds a field's column in the files, `scan` reads it for a fragment, `values` hands it out,
+//! `history` reads the reuse history and `row_map` the files of its partitions,
 //! `commit` puts the next manifest and finds out what became of it, `publish` is the loop around it.
 
 pub mod base;
@@ -10,11 +11,13 @@ pub mod column;
 pub mod commit;
 pub mod describe;
 mod handle;
+pub mod history;
 mod ipc;
 mod latest;
 pub mod publish;
 mod reading;
 pub mod refs;
+pub mod row_map;
 pub mod scan;
 pub mod show;
 pub mod values;

@@ -7,9 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use super::describe::{DisplayName, IndexInfo, indexes};
 use super::handle::Table;
+use super::history::TaggedHistory;
 use crate::error::{Error, ErrorCode, Result};
 use crate::format::fragment::{DataFile, Fragment};
 use crate::format::manifest::Manifest;
+use crate::reuse::coverage::State;
+use crate::reuse::explain;
+use crate::reuse::transition::Mapping;
 use crate::store::RequestCounts;
 
 /// Largest integer that JSON numbers carry exactly.
@@ -112,8 +116,8 @@ pub struct FragmentInfo {
     pub deletion_file: Option<String>,
     /// Data files.
     pub data_files: Vec<DataFileInfo>,
-    /// Per index the segments that cover it; null on tables with a tagged history.
-    pub covered_by: Option<BTreeMap<String, Vec<String>>>,
+    /// Per index the segments that cover it.
+    pub covered_by: BTreeMap<String, Vec<String>>,
 }
 
 /// Deleted rows; `None` = not recorded.
@@ -147,7 +151,7 @@ fn totals(manifest: &Manifest) -> FragmentTotals {
 pub async fn show(table: &Table, display: DisplayName) -> Result<Show> {
     let manifest = &table.manifest().manifest;
     let indices = indexes(table, display).await?;
-    let warnings = warnings(table, &indices);
+    let warnings = warnings(table, &indices, table.history().await?.as_deref());
     let shown = Show {
         uri: table.store().uri(),
         version: manifest.version,
@@ -184,20 +188,20 @@ fn advice(rule: &str, severity: &str, evidence: String, action: Option<Action>) 
     Advice { rule: rule.to_owned(), severity: severity.to_owned(), evidence, action }
 }
 
-fn warnings(table: &Table, indices: &[IndexInfo]) -> Vec<Advice> {
+fn warnings(table: &Table, indices: &[IndexInfo], history: Option<&TaggedHistory>) -> Vec<Advice> {
     let mut all = Vec::new();
-    if table.has_tagged_history() {
-        let evidence = "HISTORY_UNSUPPORTED: the table keeps a tagged fragment reuse history, from which this build does not \
-                        derive what indexes cover; their coverage is shown as unknown";
-        all.push(advice("tagged_history", "warning", evidence.to_owned(), None));
-    }
+    all.extend(history.and_then(uninterpreted));
+    all.extend(history.and_then(|history| rewrite_costs(table, history)));
     for index in indices {
         let unknown = index.segments.iter().filter(|s| s.fragment_ids.is_none()).count();
         if unknown > 0 {
             let evidence = format!("{}: {unknown} segments record no coverage; covered is a lower bound", index.name);
             all.push(advice("unknown_coverage", "warning", evidence, Some(refresh(table, &index.name))));
         }
-        let Some(missing) = index.unindexed_fragments.as_ref().filter(|missing| !missing.is_empty()) else { continue };
+        let missing = &index.unindexed_fragments;
+        if missing.is_empty() {
+            continue;
+        }
         let rows = index.num_rows_unindexed.map(|rows| format!(" ({rows} rows)")).unwrap_or_default();
         let evidence = format!("{}: {} fragments{rows} are not indexed", index.name, missing.len());
         all.push(advice("unindexed_fragments", "info", evidence, Some(refresh(table, &index.name))));
@@ -208,6 +212,51 @@ fn warnings(table: &Table, indices: &[IndexInfo]) -> Vec<Advice> {
         all.push(advice("unknown_rows", "info", evidence, None));
     }
     all
+}
+
+/// A history that nobody here may draw conclusions from.
+fn uninterpreted(history: &TaggedHistory) -> Option<Advice> {
+    if history.ledger.supported {
+        return None;
+    }
+    let what = match history.index_version {
+        1 => "has records that this build does not know".to_owned(),
+        version => format!("has version {version}"),
+    };
+    let evidence = format!(
+        "HISTORY_UNSUPPORTED: the table's fragment reuse history {what}; queries of readers that do not know them scan, and nothing that \
+         depends on the history is changed"
+    );
+    Some(advice("history_unsupported", "warning", evidence, None))
+}
+
+/// While indexes are read through a partition, rewriting their columns in place costs what they cover through it.
+fn rewrite_costs(table: &Table, history: &TaggedHistory) -> Option<Advice> {
+    let file = table.manifest();
+    let partition = |at: &usize| {
+        let mapping = history.ledger.transitions.get(*at).map(|t| &t.mapping);
+        matches!(mapping, Some(Mapping::StablePartition(_)))
+    };
+    let through = history.derived.iter().filter(|(_, d)| d.state == State::Translated && d.path.iter().any(partition));
+    let mut names = BTreeMap::new();
+    let mut fragments = RoaringBitmap::new();
+    for (place, derived) in through {
+        if let Some(entry) = file.indices.get(*place) {
+            names.insert(entry.name.as_str(), ());
+        }
+        fragments |= &derived.coverage;
+    }
+    if names.is_empty() {
+        return None;
+    }
+    let names: Vec<&str> = names.into_keys().collect();
+    let evidence = format!(
+        "{} cover fragments {} through a stable partition: rewriting one of their columns in place, even in one of these fragments, \
+         withdraws what they cover through it. Remap or rebuild them first",
+        names.join(", "),
+        explain::list(&fragments)
+    );
+    Some(advice("rewrite_in_place", "info", evidence, None))
 }
 
 fn refresh(table: &Table, index: &str) -> Action {
@@ -254,7 +303,6 @@ fn file_info(file: &DataFile) -> DataFileInfo {
 
 /// The document `fragments`: those with the ids in `only`, or all, ascending.
 pub async fn fragments(table: &Table, only: Option<&RoaringBitmap>) -> Result<Vec<FragmentInfo>> {
-    let tagged = table.has_tagged_history();
     let segments: Vec<_> = table.indices().await?.iter().filter(|entry| !entry.is_system()).collect();
     let chosen = table.manifest().manifest.fragments.iter().filter(|f| only.is_none_or(|only| only.contains(f.id)));
     let info = |fragment: &Fragment| {
@@ -269,7 +317,7 @@ pub async fn fragments(table: &Table, only: Option<&RoaringBitmap>) -> Result<Ve
             rows: fragment.live_rows(),
             deletion_file: fragment.deletion_file.as_ref().map(|file| file.path(fragment.id)),
             data_files: fragment.files.iter().map(file_info).collect(),
-            covered_by: (!tagged).then_some(covered_by),
+            covered_by,
         }
     };
     Ok(chosen.map(info).collect())

@@ -343,8 +343,8 @@ test("health lines: the rule, its numbers, one action", () => {
   const whole = healthLines(table(index("a", [segment(uuid(1), live, live)], live, { indexed_percent: 100 })));
   assert.deepEqual(whole.map((l) => l.severity), ["good"]);
   assert.equal(healthLines(table()).at(0).rule, "no-index");
-  const history = { ...table(index("a", [segment(uuid(1), null, live)], live)), warnings: [{ rule: "tagged_history", severity: "warning", evidence: "HISTORY_UNSUPPORTED: the table keeps a history", action: null }] };
-  assert.deepEqual(healthLines(history).map((l) => [l.rule, l.text]), [["tagged_history", "the table keeps a history"]]);
+  const history = { ...table(index("a", [segment(uuid(1), null, live)], live)), warnings: [{ rule: "history_unsupported", severity: "warning", evidence: "HISTORY_UNSUPPORTED: the table keeps a history", action: null }] };
+  assert.deepEqual(healthLines(history).map((l) => [l.rule, l.text]), [["history_unsupported", "the table keeps a history"]]);
   const nine = healthLines(table(index("a", live.map((i) => segment(uuid(i + 1), [i], live)).concat(Array.from({ length: 5 }, (_, k) => segment(uuid(k + 20), [900 + k], live))), live)));
   assert.ok(nine.some((l) => l.rule === "many-segments") && nine.some((l) => l.rule === "dead-segments" && /5 segments/.test(l.text)));
 });

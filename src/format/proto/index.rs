@@ -95,3 +95,25 @@ pub struct FragmentDigest {
     #[prost(uint64, tag = "3")]
     pub num_deleted_rows: u64,
 }
+
+/// Mapping of a tagged transition: surviving rows in order (fragment-reuse §2.4).
+#[derive(Clone, PartialEq, Message)]
+pub struct OrderedCompaction {
+    /// Surviving source addresses, roaring64.
+    #[prost(bytes = "bytes", tag = "1")]
+    pub changed_row_addrs: Bytes,
+}
+
+/// Mapping of a tagged transition: rows scattered by a label, kept in a row map (fragment-reuse §2.4).
+#[derive(Clone, PartialEq, Message)]
+pub struct StablePartition {
+    /// Text of a uuid; names the folder below `_fri/`.
+    #[prost(string, tag = "1")]
+    pub map_id: String,
+    /// Exact size of the row map.
+    #[prost(uint64, tag = "2")]
+    pub map_size_bytes: u64,
+    /// Base path of the row map.
+    #[prost(uint32, optional, tag = "3")]
+    pub base_id: Option<u32>,
+}

@@ -26,10 +26,10 @@ export function canRefresh(index: IndexInfo): boolean {
 
 export function healthLines(table: Pick<ShowDocument, "rows" | "indices" | "warnings">): HealthLine[] {
   const lines: HealthLine[] = [];
-  // Coverage on such a table has to be translated first; one line says so for all indexes.
-  const tagged = (table.warnings ?? []).some((advice) => advice.rule === "tagged_history");
+  // Nobody knows what indexes cover under a history this release cannot interpret; one line says so for all of them.
+  const unread = (table.warnings ?? []).some((advice) => advice.rule === "history_unsupported");
   for (const index of table.indices) {
-    if (tagged) break;
+    if (unread) break;
     const missing = index.unindexed_fragments?.length ?? 0;
     if (!index.coverage_known) {
       lines.push({
@@ -46,7 +46,7 @@ export function healthLines(table: Pick<ShowDocument, "rows" | "indices" | "warn
         action: canRefresh(index) ? { kind: "refresh", label: "Refresh…" } : { kind: "show", label: "Show" },
       });
     }
-    const dead = index.segments.filter((s) => s.effective_fragment_ids !== null && s.effective_fragment_ids.length === 0 && (s.fragment_ids?.length ?? 0) > 0).length;
+    const dead = index.segments.filter((s) => s.derived_coverage === undefined && s.effective_fragment_ids !== null && s.effective_fragment_ids.length === 0 && (s.fragment_ids?.length ?? 0) > 0).length;
     if (dead > 0) {
       lines.push({
         rule: "dead-segments", severity: "info", index: index.name, subject: index.name,
