@@ -209,8 +209,9 @@ export class Table {
 
   /**
    * Which fragments, pages, zones and rows a condition has to look at, as the segments of an index tell: `op` is `=`, `<`, `<=`, `>`,
-   * `>=`, `is-null`, `prefix`, `has` (a list has the item) or `contains`, as far as the method answers it. The value is text: a number,
-   * `true`, the text itself, hexadecimal for binaries, ISO 8601 for dates and times.
+   * `>=`, `is-null`, `prefix`, `has` (a list has the item) or `contains`, as far as the method answers it; of full text `match` (any of
+   * the words), `match-all`, `phrase` or `boolean` (`+must -must_not may "a phrase"`). The value is text: a number, `true`, the text
+   * itself, hexadecimal for binaries, ISO 8601 for dates and times.
    */
   probe(index: string, op: string, value?: string | number | bigint | boolean, options: { signal?: AbortSignal } = {}): Promise<Probe> {
     return this.#call((glue) => glue.tableProbe(this.#id, index, op, value === undefined ? undefined : String(value)), options.signal);

@@ -7,17 +7,17 @@ mod support;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BinaryArray, BooleanArray, StringArray, UInt32Array, UInt64Array, new_null_array};
+use arrow::array::{Array, AsArray, BooleanArray, Float32Array, LargeBinaryArray, StringArray, UInt32Array};
 use common::Fixture;
+use common::planted::{Parts, edit, first};
 use common::shared::{Shared, rewrite};
 use futures::executor::block_on;
 use roaring::RoaringTreemap;
 use whetstone::ErrorCode;
-use whetstone::file::{FileWriter, LanceFile, WriterField};
+use whetstone::file::WriterField;
 use whetstone::format::index_metadata::{IndexFile, IndexMetadata};
-use whetstone::format::schema::scalar_type;
-use whetstone::format::treemap::{decode_row_treemap, encode_row_treemap};
-use whetstone::maintain::{AuditOptions, AuditReport, audit};
+use whetstone::maintain::{AuditOptions, AuditReport, audit, plan_create_index};
+use whetstone::refresh::{BuiltSegment, build_segment, commit_segments};
 use whetstone::table::{At, Table};
 
 fn run(table: &Table, index: &str) -> Result<AuditReport, whetstone::Error> {
@@ -28,11 +28,12 @@ fn run(table: &Table, index: &str) -> Result<AuditReport, whetstone::Error> {
 }
 
 /// Tables in which an index does not say what its column says, as Lance left them.
-const LYING: [(&str, &str); 4] = [
+const LYING: [(&str, &str); 5] = [
     ("list_column_not_pruned", "l_idx"),
     ("stale_pages_delta", "k_idx"),
     ("stale_pages_delta", "l_idx"),
     ("stale_pages_delta", "m_idx"),
+    ("stale_pages_delta", "t_idx"),
 ];
 
 #[test]
@@ -70,131 +71,6 @@ fn sound_tables_are_sound_and_the_lying_ones_are_named() {
     assert!(audited.values().sum::<usize>() > 200 && rows > 900_000, "{audited:?}, {rows} rows");
 }
 
-/// One file of a segment, taken apart.
-struct Parts {
-    fields: Vec<WriterField>,
-    columns: Vec<ArrayRef>,
-    metadata: Vec<(String, String)>,
-    buffer: Option<Vec<u8>>,
-}
-
-impl Parts {
-    fn read(file: &LanceFile) -> Parts {
-        let column = |at: usize| {
-            let field = &file.fields()[at];
-            let data_type = scalar_type(&field.logical_type).unwrap();
-            support::collect_scan(file.scan(at, &data_type, field.nullable, 0..file.rows()), &data_type).unwrap()
-        };
-        let fields = file.fields().iter().map(|f| WriterField::new(&*f.name, &*f.logical_type, f.nullable)).collect::<Vec<_>>();
-        Parts {
-            columns: (0..fields.len()).map(column).collect(),
-            fields,
-            metadata: file.metadata().iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
-            buffer: (file.global_buffers() > 1).then(|| block_on(file.global_buffer(1)).unwrap().to_vec()),
-        }
-    }
-
-    fn write(self) -> (Vec<bytes::Bytes>, u64) {
-        let mut writer = FileWriter::new(self.fields);
-        for (at, column) in self.columns.iter().enumerate() {
-            writer.write_page(at, column).unwrap();
-        }
-        if let Some(buffer) = self.buffer {
-            writer.global_buffer(buffer.into());
-        }
-        self.metadata.iter().for_each(|(key, value)| writer.metadata(key, value));
-        let file = writer.finish().unwrap();
-        (file.chunks, file.size)
-    }
-
-    fn at(&self, name: &str) -> usize {
-        self.fields.iter().position(|field| field.name == name).unwrap_or_else(|| panic!("no column {name}"))
-    }
-
-    /// Takes these rows of every column, in this order.
-    fn take(&mut self, rows: &[usize]) {
-        let rows = UInt64Array::from_iter_values(rows.iter().map(|row| *row as u64));
-        for column in &mut self.columns {
-            *column = arrow::compute::take(column, &rows, None).unwrap();
-        }
-    }
-
-    fn rows(&self) -> usize {
-        self.columns[0].len()
-    }
-
-    fn u64s(&mut self, name: &str, change: impl FnOnce(&mut Vec<u64>)) {
-        let at = self.at(name);
-        let mut values = self.columns[at].as_any().downcast_ref::<UInt64Array>().unwrap().values().to_vec();
-        change(&mut values);
-        self.columns[at] = Arc::new(UInt64Array::from(values));
-    }
-
-    fn u32s(&mut self, name: &str, change: impl FnOnce(&mut Vec<u32>)) {
-        let at = self.at(name);
-        let mut values = self.columns[at].as_any().downcast_ref::<UInt32Array>().unwrap().values().to_vec();
-        change(&mut values);
-        self.columns[at] = Arc::new(UInt32Array::from(values));
-    }
-
-    fn blobs(&mut self, name: &str, change: impl FnOnce(&mut Vec<Vec<u8>>)) {
-        let at = self.at(name);
-        let array = self.columns[at].as_any().downcast_ref::<BinaryArray>().unwrap();
-        let mut values: Vec<Vec<u8>> = (0..array.len()).map(|row| array.value(row).to_vec()).collect();
-        change(&mut values);
-        self.columns[at] = Arc::new(BinaryArray::from_iter_values(values));
-    }
-
-    fn bitmap(&mut self, row: usize, change: impl FnOnce(&mut RoaringTreemap)) {
-        self.blobs("bitmaps", |blobs| {
-            let mut map = decode_row_treemap("t", &blobs[row]).unwrap();
-            change(&mut map);
-            blobs[row] = encode_row_treemap(&map);
-        });
-    }
-
-    fn nulls(&mut self, change: impl FnOnce(&mut RoaringTreemap)) {
-        let mut map = decode_row_treemap("t", self.buffer.as_ref().unwrap()).unwrap();
-        change(&mut map);
-        self.buffer = Some(encode_row_treemap(&map));
-    }
-
-    fn set_metadata(&mut self, key: &str, value: &str) {
-        self.metadata.retain(|(other, _)| other != key);
-        self.metadata.push((key.to_owned(), value.to_owned()));
-    }
-
-    /// Replaces a column by nulls, or by one value everywhere.
-    fn blank(&mut self, name: &str) {
-        let at = self.at(name);
-        self.columns[at] = new_null_array(self.columns[at].data_type(), self.columns[at].len());
-    }
-}
-
-/// The first segment of an index, in the entries of a manifest.
-fn first<'a>(entries: &'a mut [IndexMetadata], index: &str) -> &'a mut IndexMetadata {
-    let entry = entries.iter_mut().find(|entry| entry.name == index).unwrap();
-    // Written anew instead of as it was read.
-    entry.raw = Default::default();
-    entry
-}
-
-/// Changes a file of the first segment of an index, with the manifest keeping up.
-fn edit(shared: &Shared, index: &str, file: &str, change: impl FnOnce(&mut Parts)) -> Table {
-    let table = shared.open(1);
-    let mut entries = table.manifest().indices.clone();
-    let entry = first(&mut entries, index).clone();
-    let path = format!("_indices/{}/{file}", entry.uuid);
-    let mut parts = Parts::read(&block_on(LanceFile::open(table.store(), &path, None)).unwrap());
-    change(&mut parts);
-    let (chunks, size) = parts.write();
-    block_on(table.store().put(&path, chunks)).unwrap();
-    rewrite(&table, |entries| {
-        let entry = first(entries, index);
-        entry.files.iter_mut().filter(|known| known.path == file).for_each(|known| known.size_bytes = size);
-    })
-}
-
 struct Planted {
     wrong: Vec<String>,
     count: usize,
@@ -228,9 +104,12 @@ fn every_planted_fault_is_found() {
     zonemap(&mut planted);
     bloomfilter(&mut planted);
     lists_and_texts(&mut planted);
+    full_text(&mut planted);
+    listed_tokens(&mut planted);
+    positions(&mut planted);
     manifests(&mut planted);
     assert!(planted.wrong.is_empty(), "{}", planted.wrong.join("\n"));
-    assert!(planted.count >= 40, "{}", planted.count);
+    assert!(planted.count >= 88, "{}", planted.count);
 }
 
 fn btree(planted: &mut Planted) {
@@ -399,6 +278,160 @@ fn lists_and_texts(planted: &mut Planted) {
     planted.file("two tokens are swapped", NGRAM, file, "FILE", |parts| parts.u32s("tokens", |tokens| tokens.swap(0, 1)));
 }
 
+fn full_text(planted: &mut Planted) {
+    let (docs, invert, tokens, metadata) = ("part_0_docs.lance", "part_0_invert.lance", "part_0_tokens.lance", "metadata.lance");
+    let mut file = |what: &str, file: &str, code: &str, change: &dyn Fn(&mut Parts)| {
+        planted.file(what, FULL_TEXT, file, code, change);
+    };
+    file("tokens are miscounted", docs, "FILE", &|parts| parts.set_metadata("total_tokens", "181"));
+    file("a document is said to be longer", docs, "WRONG_LENGTH", &|parts| parts.u32s("_num_tokens", |lengths| lengths[2] += 1));
+    file("a document is said to be empty", docs, "FILE", &|parts| parts.u32s("_num_tokens", |lengths| lengths[0] = 0));
+    file("two documents are swapped", docs, "ROW_OTHER_VALUE", &|parts| parts.u64s("_rowid", |rows| rows.swap(0, 20)));
+    file("a document is of a row that is not there", docs, "ROW_NOT_THERE", &|parts| {
+        parts.u64s("_rowid", |rows| rows[5] = (1 << 32) + 5000)
+    });
+    file("a document is of a row of the other segment", docs, "ROW_STALE", &|parts| {
+        parts.u64s("_rowid", |rows| rows[5] = 2 << 32)
+    });
+    file("two documents are of one row", docs, "FILE", &|parts| parts.u64s("_rowid", |rows| rows[7] = rows[8]));
+    file("the last document is left out", docs, "UNREADABLE", &|parts| parts.take(&(0..parts.rows() - 1).collect::<Vec<_>>()));
+    file("a frequency is wrong", invert, "WRONG_FREQUENCY", &|parts| {
+        parts.lists("_posting", |lists| *lists[3].last_mut().unwrap().last_mut().unwrap() += 1);
+    });
+    file("a posting list is cut off", invert, "UNREADABLE", &|parts| {
+        parts.lists("_posting", |lists| {
+            lists[3].last_mut().unwrap().pop();
+        });
+    });
+    file("two posting lists are swapped", invert, "UNREADABLE", &|parts| {
+        parts.lists("_posting", |lists| {
+            let longest = (0..lists.len()).max_by_key(|list| lists[*list][0].len()).unwrap();
+            let shortest = (0..lists.len()).min_by_key(|list| lists[*list][0].len()).unwrap();
+            lists.swap(longest, shortest);
+        });
+    });
+    file("documents of a token are miscounted", invert, "UNREADABLE", &|parts| parts.u32s("_length", |lengths| lengths[1] += 1));
+    file("the score of a block is too low", invert, "FILE", &|parts| {
+        parts.lists("_posting", |lists| {
+            let score = f32::from_le_bytes(lists[4][0][..4].try_into().unwrap());
+            lists[4][0][..4].copy_from_slice(&(score * 0.9).to_le_bytes());
+        });
+    });
+    file("the best score is too low", invert, "FILE", &|parts| {
+        let at = parts.at("_max_score");
+        let scores = parts.columns[at].as_primitive::<arrow::datatypes::Float32Type>();
+        parts.columns[at] = Arc::new(scores.values().iter().map(|score| Some(score * 0.9)).collect::<Float32Array>());
+    });
+    file("impacts are too low", invert, "FILE", &|parts| {
+        // One pair of frequency 1 and the longest length there is.
+        parts.lists("_impacts", |lists| *lists[4].last_mut().unwrap() = vec![127, 1, 1, 255]);
+    });
+    file("an entry of impacts is left out", invert, "FILE", &|parts| {
+        parts.lists("_impacts", |lists| {
+            lists[4].pop();
+        });
+    });
+    file("a token is another", tokens, "ROW_OTHER_VALUE", &|parts| {
+        tokens_again(parts, |tokens| tokens[3].0 = format!("{}x", tokens[3].0))
+    });
+    file("two tokens have each other's list", tokens, "ROW_OTHER_VALUE", &|parts| {
+        tokens_again(parts, |tokens| {
+            let number = tokens[0].1;
+            tokens[0].1 = tokens[1].1;
+            tokens[1].1 = number;
+        });
+    });
+    file("the token set is damaged", tokens, "UNREADABLE", &|parts| {
+        let at = parts.at("_token_fst_bytes");
+        let mut bytes = parts.columns[at].as_binary::<i64>().value(0).to_vec();
+        let middle = bytes.len() / 2;
+        bytes.swap(middle, middle + 1);
+        parts.columns[at] = Arc::new(LargeBinaryArray::from_iter_values([bytes]));
+    });
+    file("a token is left out", tokens, "FILE", &|parts| {
+        tokens_again(parts, |tokens| {
+            tokens.pop();
+        })
+    });
+    file("the next token has another number", tokens, "FILE", &|parts| parts.u32s("_token_next_id", |next| next[0] += 1));
+    file("a covered fragment is marked as deleted", metadata, "ROW_MISSING", &|parts| {
+        // A roaring bitmap with fragment 1 in it.
+        let marked = [0x3a, 0x30, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 1, 0];
+        parts.blobs("deleted_fragments", |blobs| blobs[0] = marked.to_vec());
+    });
+    file("the partition is not named", metadata, "ROW_MISSING", &|parts| parts.set_metadata("partitions", "[]"));
+    file("a partition that is not there", metadata, "UNREADABLE", &|parts| parts.set_metadata("partitions", "[0,1]"));
+    file("other settings than its sibling", metadata, "DETAILS_DIFFER", &|parts| {
+        let stop_words = |text: &str| text.replace("\"custom_stop_words\":null", "\"custom_stop_words\":[\"delta\"]");
+        let params = parts.metadata.iter().find(|(key, _)| key == "params").map(|(_, text)| stop_words(text)).unwrap();
+        parts.set_metadata("params", &params);
+    });
+}
+
+/// The token set as a list of tokens, which is the other form it may have, in the wrong order.
+fn listed_tokens(planted: &mut Planted) {
+    planted.expect("tokens are not in order", FULL_TEXT, "FILE", |shared| {
+        edit(shared, FULL_TEXT, "part_0_tokens.lance", |parts| {
+            let at = parts.at("_token_fst_bytes");
+            let set = fst::Map::new(parts.columns[at].as_binary::<i64>().value(0).to_vec()).unwrap();
+            let tokens = set.stream().into_str_vec().unwrap();
+            let (texts, numbers): (Vec<String>, Vec<u32>) =
+                tokens.into_iter().rev().map(|(text, number)| (text, number as u32)).unzip();
+            parts.fields = vec![WriterField::new("_token", "string", false), WriterField::new("_token_id", "uint32", false)];
+            parts.columns = vec![Arc::new(StringArray::from(texts)), Arc::new(UInt32Array::from(numbers))];
+        });
+        edit(shared, FULL_TEXT, "metadata.lance", |parts| parts.set_metadata("token_set_format", "arrow"))
+    });
+}
+
+/// Writes the token set again.
+fn tokens_again(parts: &mut Parts, change: impl FnOnce(&mut Vec<(String, u64)>)) {
+    let at = parts.at("_token_fst_bytes");
+    let set = fst::Map::new(parts.columns[at].as_binary::<i64>().value(0).to_vec()).unwrap();
+    let mut tokens = set.stream().into_str_vec().unwrap();
+    change(&mut tokens);
+    tokens.sort_unstable();
+    let set = fst::Map::from_iter(tokens).unwrap().into_fst().into_inner();
+    parts.columns[at] = Arc::new(LargeBinaryArray::from_iter_values([set]));
+}
+
+/// Faults of an index with positions.
+fn positions(planted: &mut Planted) {
+    let mut file = |what: &str, code: &str, change: &dyn Fn(&mut Parts)| {
+        planted.expect(what, POSITIONS, code, |shared| {
+            with_positions(shared);
+            edit(shared, POSITIONS, "part_0_invert.lance", change)
+        });
+    };
+    file("a position is wrong", "WRONG_POSITION", &|parts| {
+        parts.large_blobs("_compressed_position", |streams| *streams[4].last_mut().unwrap() += 1);
+    });
+    file("positions are cut off", "UNREADABLE", &|parts| {
+        parts.large_blobs("_compressed_position", |streams| {
+            streams[4].pop();
+        });
+    });
+    file("positions of a block begin elsewhere", "FILE", &|parts| {
+        let at = parts.at("_position_block_offset");
+        let lists = parts.columns[at].as_list::<i32>().clone();
+        let starts = lists.values().as_primitive::<arrow::datatypes::UInt32Type>();
+        let later: UInt32Array = starts.values().iter().map(|start| Some(start + 1)).collect();
+        let (field, offsets, _, nulls) = lists.into_parts();
+        parts.columns[at] = Arc::new(arrow::array::ListArray::new(field, offsets, Arc::new(later), nulls));
+    });
+}
+
+/// Makes an index with positions.
+fn with_positions(shared: &Shared) {
+    let table = shared.open(2);
+    let options = r#"{"segments": 2, "params": {"with_position": true}}"#;
+    let plan = block_on(plan_create_index(&table, POSITIONS, "t", "INVERTED", serde_json::from_str(options).unwrap())).unwrap();
+    let one = |task| block_on(build_segment(table.store(), table.manifest().clone(), task, &mut |_| {})).unwrap();
+    let built: Vec<BuiltSegment> = plan.tasks.iter().map(one).collect();
+    let (_, table) = block_on(commit_segments(&table, &plan, &built)).unwrap();
+    assert!(run(&table, POSITIONS).unwrap().findings.is_empty());
+}
+
 fn manifests(planted: &mut Planted) {
     let widen = |entry: &mut IndexMetadata| {
         entry.fragment_bitmap.as_mut().unwrap().insert(4);
@@ -409,6 +442,7 @@ fn manifests(planted: &mut Planted) {
     planted.entry("covers what it never saw", BLOOM, "ZONE_TOO_TIGHT", widen);
     planted.entry("covers what it never saw", LABELS, "ROW_MISSING", widen);
     planted.entry("covers what it never saw", NGRAM, "ROW_MISSING", widen);
+    planted.entry("covers what it never saw", FULL_TEXT, "ROW_MISSING", widen);
     planted.entry("overlaps its sibling", BTREE, "OVERLAP", |entry| {
         entry.fragment_bitmap.as_mut().unwrap().insert(2);
     });
@@ -430,6 +464,8 @@ const ZONEMAP: &str = "z_zonemap";
 const BLOOM: &str = "f_bloomfilter";
 const LABELS: &str = "l_label_list";
 const NGRAM: &str = "n_ngram";
+const FULL_TEXT: &str = "t_inverted";
+const POSITIONS: &str = "p_inverted";
 
 #[test]
 fn samples_state_their_error() {

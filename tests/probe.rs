@@ -60,7 +60,7 @@ fn meets(value: &ArrayRef, op: Op, wanted: &ArrayRef) -> bool {
             };
             (0..items.len()).any(|at| items.is_valid(at) && by(cmp::eq(&items.slice(at, 1), &scalar)))
         }
-        Op::IsNull => unreachable!(),
+        Op::IsNull | Op::Match | Op::MatchAll | Op::Phrase | Op::Boolean => unreachable!(),
     }
 }
 
@@ -94,7 +94,7 @@ fn no_matching_row_is_missed_and_exact_methods_name_no_other() {
             let domain = method.row_domain(entry.index_version.unwrap_or(0), manifest.has_stable_row_ids());
             let Some(rows) = rows(&table, field.id, domain) else { continue };
             let texts = matches!(data_type, DataType::Utf8 | DataType::LargeUtf8);
-            for op in method.operators() {
+            for op in method.operators().iter().filter(|_| method.name() != "INVERTED") {
                 if *op == Op::Prefix && !texts {
                     continue;
                 }
@@ -144,6 +144,37 @@ fn no_matching_row_is_missed_and_exact_methods_name_no_other() {
 }
 
 #[test]
+fn full_text_searches_name_the_rows_that_lance_found() {
+    let (mut asked, mut named) = (0, 0);
+    for fixture in common::tables() {
+        let table = block_on(Table::open(support::folder_store(&fixture.path), At::Latest, None)).unwrap();
+        let manifest = &table.manifest().manifest;
+        let searches = fixture.expected["queries"].as_array().unwrap().iter().filter(|query| query.get("fts").is_some());
+        for query in searches.filter(|query| query.get("error").is_none() && fixture.name != "stale_pages_delta") {
+            let (name, text) = (query["index"].as_str().unwrap(), query["fts"].as_str().unwrap());
+            let at = format!("{} {name} {text:?}", fixture.name);
+            let probe = block_on(probe(&table, name, "match", Some(text))).unwrap_or_else(|e| panic!("{at}: {e:?}"));
+            assert!(probe.exact && probe.rows == Some(probe.first_rows.len() as u64), "{at}");
+            let found: BTreeSet<u64> = probe.first_rows.iter().map(|row| row.parse().unwrap()).collect();
+            let covered: BTreeSet<u32> = probe.fragments.iter().chain(&probe.pruned).copied().collect();
+            let recorded = query["row_addrs"].as_array().unwrap().iter().map(|row| row.as_u64().unwrap());
+            let recorded: BTreeSet<u64> = recorded.filter(|row| covered.contains(&((row >> 32) as u32))).collect();
+            assert!(recorded.is_subset(&found), "{at}: {recorded:?} {found:?}");
+            let field = table.manifest().indices.iter().find(|entry| entry.name == name).unwrap().fields[0];
+            // What is named beside them was deleted since.
+            if let Some(rows) = rows(&table, field, RowDomain::Address) {
+                let live: BTreeSet<u64> = rows.iter().map(|(_, row, _)| *row).collect();
+                assert!(found.difference(&recorded).all(|row| !live.contains(row)), "{at}");
+            }
+            assert!(!manifest.has_stable_row_ids(), "{at}");
+            asked += 1;
+            named += recorded.len();
+        }
+    }
+    assert!(asked >= 40 && named > 300, "{asked} searches, {named} rows");
+}
+
+#[test]
 fn refusals() {
     let fixture = common::Fixture::table("segments_built_apart");
     let table = block_on(Table::open(support::folder_store(&fixture.path), At::Latest, None)).unwrap();
@@ -157,6 +188,9 @@ fn refusals() {
     assert_eq!(refused("b_btree", "=", None).code(), ErrorCode::InvalidArgument);
     assert_eq!(refused("b_btree", "=", Some("no number")).code(), ErrorCode::InvalidArgument);
     assert_eq!(refused("nothing", "=", Some("1")).code(), ErrorCode::IndexNotFound);
+    assert!(refused("t_inverted", "phrase", Some("delta gamma")).message().contains("without positions"));
+    assert_eq!(refused("t_inverted", "boolean", Some("-delta")).code(), ErrorCode::InvalidArgument);
+    assert_eq!(refused("t_inverted", "=", Some("delta")).code(), ErrorCode::InvalidArgument);
     // A needle without a trigram: every covered fragment has to be looked at.
     let short = block_on(probe(&table, "n_ngram", "contains", Some("ab"))).unwrap();
     assert_eq!((short.fragments, short.pruned, short.unindexed, short.rows), (vec![0, 1, 2, 3], vec![], vec![4], None));

@@ -29,11 +29,19 @@ pub enum Op {
     Has,
     /// `contains(column, value)`
     Contains,
+    /// Full text: any of the words.
+    Match,
+    /// Full text: all of the words.
+    MatchAll,
+    /// Full text: the words one after the other.
+    Phrase,
+    /// Full text: words and `"phrases"`, those after `+` in every document, those after `-` in none.
+    Boolean,
 }
 
 impl Op {
     /// All of them with their names.
-    pub const NAMES: [(&'static str, Op); 9] = [
+    pub const NAMES: [(&'static str, Op); 13] = [
         ("=", Op::Equal),
         ("<", Op::Less),
         ("<=", Op::LessOrEqual),
@@ -43,6 +51,10 @@ impl Op {
         ("prefix", Op::Prefix),
         ("has", Op::Has),
         ("contains", Op::Contains),
+        ("match", Op::Match),
+        ("match-all", Op::MatchAll),
+        ("phrase", Op::Phrase),
+        ("boolean", Op::Boolean),
     ];
 
     /// The operator of that name.
@@ -95,7 +107,7 @@ impl Query {
             Op::LessOrEqual => (self.compare)(value, &self.value).is_le(),
             Op::Greater => (self.compare)(value, &self.value).is_gt(),
             Op::GreaterOrEqual => (self.compare)(value, &self.value).is_ge(),
-            Op::Contains => false,
+            Op::Contains | Op::Match | Op::MatchAll | Op::Phrase | Op::Boolean => false,
         }
     }
 
@@ -103,7 +115,7 @@ impl Query {
     pub fn may_match_between(&self, low: Option<&[u8]>, high: Option<&[u8]>) -> bool {
         let below = |bound: Option<&[u8]>| bound.map(|bound| (self.compare)(bound, &self.value));
         match self.op {
-            Op::IsNull | Op::Contains => false,
+            Op::IsNull | Op::Contains | Op::Match | Op::MatchAll | Op::Phrase | Op::Boolean => false,
             Op::Equal | Op::Has => below(low) != Some(Ordering::Greater) && below(high) != Some(Ordering::Less),
             Op::Less => below(low).is_none_or(Ordering::is_lt),
             Op::LessOrEqual => below(low).is_none_or(Ordering::is_le),

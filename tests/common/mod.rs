@@ -2,6 +2,7 @@
 #![allow(dead_code)] // every test binary uses its own part
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+pub mod planted;
 pub mod shared;
 
 use std::path::{Path, PathBuf};

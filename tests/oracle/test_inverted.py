@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import shutil
 
 import lance
@@ -169,6 +170,43 @@ def test_an_index_of_lance_is_refreshed(train, stable, tmp_path):
     lance.dataset(str(path)).optimize.optimize_indices(num_indices_to_merge=10)
     assert len(oracle.fully_covered(path, INDEX)) == 1, "Lance merges our segments with its own"
     assert found == [i for i, _ in answers(path, MatchQuery("quick rare7", COLUMN))]
+
+
+PROBES = {
+    "match": ["fox", "running", "rare7 rare11 quick", "nothing", "the"],
+    "match-all": ["quick brown fox", "everywhere rare3", "fox nothing"],
+    "phrase": ["quick brown", "lazy dogs everywhere", "common common common", "brown the fox", "3.14"],
+    "boolean": ["+everywhere -fox dogs", "fox dogs", '+"quick brown" +fox', "rare7 -everywhere", '"lazy dogs" rare3 -quick'],
+}
+
+
+def as_lance(op, text):
+    """The query of Lance that a probe stands for."""
+    if op == "match-all":
+        return MatchQuery(text, COLUMN, operator=FullTextOperator.AND)
+    if op != "boolean":
+        return (MatchQuery if op == "match" else PhraseQuery)(text, COLUMN)
+    occurs = {"+": Occur.MUST, "-": Occur.MUST_NOT, "": Occur.SHOULD}
+    parts = re.findall(r'([+-]?)(?:"([^"]*)"|(\S+))', text)
+    return BooleanQuery([(occurs[sign], PhraseQuery(phrase, COLUMN) if phrase else MatchQuery(word, COLUMN)) for sign, phrase, word in parts])
+
+
+@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
+@pytest.mark.parametrize("name", ["positions", "whitespace", "german"])
+def test_probes_name_the_rows_that_lance_finds(name, stable, tmp_path):
+    path = write(tmp_path / "t.lance", random.Random(name), [400, 300], enable_stable_row_ids=stable)
+    lance.dataset(str(path)).create_scalar_index(COLUMN, "INVERTED", name=INDEX, **SETTINGS[name])
+    write(path, random.Random(6), [200])
+    command.run("refresh", path, INDEX)
+    some = 0
+    for op, text in ((op, text) for op, texts in PROBES.items() for text in texts):
+        probe = command.run("probe", path, INDEX, op, text)
+        found = lance.dataset(str(path)).scanner(columns=["id"], full_text_query=as_lance(op, text), limit=100_000, with_row_id=True).to_table()
+        wanted = sorted(found["_rowid"].to_pylist())
+        assert probe["exact"] and probe["rows"] == len(wanted), (op, text)
+        assert [int(row) for row in probe["first_rows"]] == wanted[:1000], (op, text)
+        some += len(wanted)
+    assert some > 1000
 
 
 def test_other_settings_are_refused_before_anything_is_built(tmp_path):

@@ -32,7 +32,7 @@ impl KeyCheck for Entries {
         value_keys(values, each)
     }
 
-    async fn entries(&self, segment: &SegmentFiles, each: &mut dyn FnMut(u64, u64)) -> Result<()> {
+    async fn entries(&self, segment: &SegmentFiles, each: &mut dyn FnMut(usize, u64, u64)) -> Result<()> {
         // Shards are read by nobody, so that their rows are as good as missing.
         entries(segment, FILE, KEYS_AND_BITMAPS, each).await
     }

@@ -21,7 +21,7 @@ impl KeyCheck for Entries {
         value_keys(values, each)
     }
 
-    async fn entries(&self, segment: &SegmentFiles, each: &mut dyn FnMut(u64, u64)) -> Result<()> {
+    async fn entries(&self, segment: &SegmentFiles, each: &mut dyn FnMut(usize, u64, u64)) -> Result<()> {
         for name in layout(segment).await?.data {
             let file = segment.open(&name).await?;
             let (values, ids) = columns(segment, &name, &file)?;
@@ -32,7 +32,7 @@ impl KeyCheck for Entries {
                 let mut ids = ids.values().iter();
                 value_keys(&values, &mut |key| {
                     if let Some(id) = ids.next() {
-                        each(key, *id);
+                        each(0, key, *id);
                     }
                 })?;
             }

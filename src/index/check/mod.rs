@@ -29,25 +29,40 @@ pub enum Check {
     Zones(Box<dyn ZoneCheck>),
 }
 
+/// Something a segment records of a row beside the keys it is under.
+pub struct Aspect {
+    /// Code of the finding when it is another than that of the row's value.
+    pub code: &'static str,
+    /// What is wrong then, after "row n of fragment m".
+    pub text: &'static str,
+}
+
 /// An exact method.
 #[async_trait(?Send)]
 pub trait KeyCheck {
-    /// Hands the sum of the hashes of the distinct keys of every slot to `each`, in order; 0 for a row that has none.
+    /// Hands the sum of the hashes of the distinct keys of every slot to `each`, in order; 0 for a row that has none. The sums
+    /// of the [`KeyCheck::aspects`] of a slot follow its own.
     ///
     /// # Errors
     /// `INTERNAL` for an array of another type.
     fn keys(&self, values: &ArrayRef, each: &mut dyn FnMut(u64)) -> Result<()>;
+
+    /// What is compared of a row whose keys are right.
+    fn aspects(&self) -> &'static [Aspect] {
+        &[]
+    }
 
     /// Whether what a segment holds is answered without looking at the row again. Otherwise an entry too many does no harm.
     fn exact(&self) -> bool {
         true
     }
 
-    /// Hands the hash of the key and the row id of every entry of a segment to `each`.
+    /// Hands the hash of the key and the row id of every entry of a segment to `each`; first of all which sum it belongs to: 0
+    /// for that of the keys, n for that of the nth aspect.
     ///
     /// # Errors
     /// Those of reading the files.
-    async fn entries(&self, segment: &SegmentFiles, each: &mut dyn FnMut(u64, u64)) -> Result<()>;
+    async fn entries(&self, segment: &SegmentFiles, each: &mut dyn FnMut(usize, u64, u64)) -> Result<()>;
 }
 
 /// One segment of a method of zones.

@@ -67,7 +67,7 @@ impl SegmentBuilder for Builder {
 }
 
 /// The text of a row; that of a list is its elements joined by spaces, nulls left out. `None` where it is null.
-fn text_at<'a>(values: &'a ArrayRef, row: usize, joined: &'a mut String) -> Result<Option<&'a str>> {
+pub(super) fn text_at<'a>(values: &'a ArrayRef, row: usize, joined: &'a mut String) -> Result<Option<&'a str>> {
     if values.is_null(row) {
         return Ok(None);
     }

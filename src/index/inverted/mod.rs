@@ -1,13 +1,17 @@
 //! INVERTED: full text search, tokens with the documents they are in (index-formats §11).
 //!
 //! `settings` are the parameters and the details, `analyze` cuts text into tokens, `collect` gathers documents and posting
-//! lists, `posting` and `packing` are the bytes of a list, `write` the files of a segment, `read` looks into existing ones.
+//! lists, `posting` and `packing` are the bytes of a list, `write` the files of a segment, `read` looks into existing ones,
+//! `check` and `faults` hold them against rows and against themselves, `probe` searches them.
 
 mod analyze;
 mod build;
+mod check;
 mod collect;
+mod faults;
 mod packing;
 mod posting;
+mod probe;
 mod read;
 mod settings;
 mod write;
@@ -20,6 +24,8 @@ use serde_json::Value;
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::format::index_metadata::IndexDetails;
+use crate::index::check::Check;
+use crate::index::probe::{Matches, Op, Query};
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles};
 use settings::{FORMAT, Settings, same_details};
 
@@ -129,6 +135,25 @@ impl IndexMethod for Inverted {
         drop: &dyn Fn(u64) -> bool,
     ) -> Result<Option<BuiltIndex>> {
         read::copy_without(segment, drop).await
+    }
+
+    async fn check(&self, segment: &SegmentFiles, _data_type: &DataType) -> Result<Option<Check>> {
+        let head = read::head(segment).await?;
+        // Only one kind of postings is decoded, and of others nothing is said.
+        let Ok(settings) = Settings::parse(&head.params) else { return Ok(None) };
+        Ok(head.readable().then(|| Check::Keys(Box::new(check::Documents(settings)))))
+    }
+
+    fn operators(&self) -> &'static [Op] {
+        &[Op::Match, Op::MatchAll, Op::Phrase, Op::Boolean]
+    }
+
+    async fn probe(&self, segment: &SegmentFiles, _data_type: &DataType, query: &Query) -> Result<Matches> {
+        probe::probe(segment, query).await
+    }
+
+    async fn faults(&self, segment: &SegmentFiles, _data_type: &DataType) -> Result<Vec<String>> {
+        faults::faults(segment).await
     }
 
     async fn inspect(&self, segment: &SegmentFiles) -> Result<Value> {

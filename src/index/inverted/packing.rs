@@ -37,12 +37,17 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn varint(&mut self) -> Option<u32> {
+        self.wide().and_then(|value| u32::try_from(value).ok())
+    }
+
+    /// A number of at most five bytes.
+    pub(super) fn wide(&mut self) -> Option<u64> {
         let mut value = 0u64;
         for shift in [0, 7, 14, 21, 28] {
             let byte = self.byte()?;
             value |= u64::from(byte & 0x7f) << shift;
             if byte < 0x80 {
-                return u32::try_from(value).ok();
+                return Some(value);
             }
         }
         None

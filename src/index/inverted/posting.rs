@@ -6,7 +6,7 @@ use crate::format::wire;
 /// Documents of a block; all blocks of a list but the last are full.
 pub(super) const BLOCK: usize = GROUP;
 /// Blocks that share an entry of the second level of impacts.
-const BLOCKS_PER_GROUP: usize = 32;
+pub(super) const BLOCKS_PER_GROUP: usize = 32;
 /// Parameters of BM25 as Lance has them.
 const K1: f32 = 1.2;
 const B: f32 = 0.75;
@@ -28,6 +28,12 @@ impl Statistics {
         let df = documents as f32;
         // The nearest f32, which an f32 logarithm of the standard library need not be: Lance's bytes are these.
         f64::from((self.documents - df + 0.5) / (df + 0.5) + 1.0).ln() as f32
+    }
+
+    /// Best score of a block of a token that is in so many documents: of the frequencies and lengths of the block's own.
+    pub(super) fn block_score(&self, documents: usize, block: impl Iterator<Item = (u32, u32)>) -> f32 {
+        let factor = block.map(|(frequency, length)| self.factor(frequency, length)).fold(0.0, f32::max);
+        self.idf(documents) * (K1 + 1.0) * factor
     }
 
     /// Weight of a document that has the token `frequency` times among `length` tokens.
@@ -65,7 +71,7 @@ impl EncodedList {
         statistics: &Statistics,
     ) -> Option<EncodedList> {
         let mut list = EncodedList::default();
-        let best = statistics.idf(documents.len()) * (K1 + 1.0);
+        let count_of_all = documents.len();
         let mut spots = positions;
         let mut group: Vec<(u32, u8)> = Vec::new();
         let (mut second, mut second_ends) = (Vec::new(), Vec::new());
@@ -73,8 +79,7 @@ impl EncodedList {
         for (at, (documents, frequencies)) in documents.chunks(BLOCK).zip(frequencies.chunks(BLOCK)).enumerate() {
             let length = |document: &u32| lengths.get(*document as usize).copied().unwrap_or(0);
             let rows = || documents.iter().zip(frequencies);
-            let factor = rows().map(|(d, f)| statistics.factor(*f, length(d))).fold(0.0, f32::max);
-            let score = best * factor;
+            let score = statistics.block_score(count_of_all, rows().map(|(d, f)| (*f, length(d))));
             list.max_score = list.max_score.max(score);
             put_block(&mut list.blocks, documents, frequencies, score);
             list.block_ends.push(list.blocks.len());
@@ -188,12 +193,19 @@ pub(super) fn read_positions(stream: &mut Reader<'_>, frequencies: &[u32], out: 
     Some(())
 }
 
+/// Bytes of a block's positions.
+pub(super) fn positions_size(stream: Reader<'_>, frequencies: &[u32]) -> Option<usize> {
+    let (mut rest, mut ignored) = (stream, Vec::new());
+    read_positions(&mut rest, frequencies, &mut ignored)?;
+    stream.0.len().checked_sub(rest.0.len())
+}
+
 fn total(frequencies: &[u32]) -> Option<usize> {
     frequencies.iter().try_fold(0usize, |sum, frequency| sum.checked_add(*frequency as usize))
 }
 
 /// A length in eight bits: exact below 16, then three bits after the leading one, rounded down.
-fn length_code(length: u32) -> u8 {
+pub(super) fn length_code(length: u32) -> u8 {
     if length < 8 {
         return length as u8;
     }
@@ -228,6 +240,21 @@ fn put_impacts(out: &mut Vec<u8>, last: u32, pairs: &[(u32, u8)]) {
         }
         (frequency, code) = (*f, *c);
     }
+}
+
+/// The last document and the pairs of an entry; `None` for damaged bytes.
+pub(super) fn read_impacts(entry: &[u8]) -> Option<(u32, Vec<(u32, u8)>)> {
+    let mut reader = Reader(entry);
+    let (last, count) = (reader.varint()?, reader.varint()?);
+    let (mut frequency, mut code) = (0u32, 0u8);
+    let mut pairs = Vec::new();
+    for _ in 0..count {
+        let step = reader.wide()?;
+        frequency = u32::try_from(step >> 1).ok()?.checked_add(frequency)?.checked_add(1)?;
+        code = code.wrapping_add(if step & 1 == 1 { reader.byte()? } else { 1 });
+        pairs.push((frequency, code));
+    }
+    reader.is_empty().then_some((last, pairs))
 }
 
 #[cfg(test)]
@@ -267,6 +294,8 @@ mod tests {
         let mut out = Vec::new();
         put_impacts(&mut out, 20, &pairs);
         assert_eq!(out, [0x14, 3, 1, 4, 1, 6, 5, 0x0e]);
+        assert_eq!(read_impacts(&out), Some((20, pairs)));
+        assert_eq!(read_impacts(&out[..7]), None);
     }
 
     #[test]

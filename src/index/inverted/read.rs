@@ -26,27 +26,27 @@ use crate::index::{BuiltIndex, Params, SegmentFiles};
 const TOP: usize = 20;
 
 /// The metadata file.
-struct Head {
-    partitions: Vec<u64>,
-    params: Params,
+pub(super) struct Head {
+    pub partitions: Vec<u64>,
+    pub params: Params,
     /// Rows of these fragments are to be ignored.
-    deleted: RoaringBitmap,
+    pub deleted: RoaringBitmap,
     /// `fst` or `arrow`.
-    tokens: String,
+    pub tokens: String,
     version: String,
     block: usize,
     tail: String,
-    positions: bool,
+    pub positions: bool,
 }
 
 impl Head {
     /// Whether the postings are of the one kind that is decoded here.
-    fn readable(&self) -> bool {
+    pub(super) fn readable(&self) -> bool {
         self.version == "2" && self.block == BLOCK && self.tail == "varint_delta_v1"
     }
 }
 
-async fn head(segment: &SegmentFiles) -> Result<Head> {
+pub(super) async fn head(segment: &SegmentFiles) -> Result<Head> {
     let file = segment.open(METADATA).await?;
     let corrupt = |what: String| Error::corrupt(&segment.label(METADATA), what);
     let text = |key: &str| file.metadata().get(key).map(String::as_str);
@@ -83,11 +83,11 @@ pub(super) async fn recover_params(segment: &SegmentFiles) -> Result<Params> {
 }
 
 /// The column of a file by name.
-fn column(segment: &SegmentFiles, name: &str, file: &LanceFile, column: &str) -> Result<usize> {
+pub(super) fn column(segment: &SegmentFiles, name: &str, file: &LanceFile, column: &str) -> Result<usize> {
     file.column_index(column).ok_or_else(|| Error::corrupt(&segment.label(name), format!("has no column `{column}`")))
 }
 
-async fn numbers<T: arrow::datatypes::ArrowPrimitiveType>(
+pub(super) async fn numbers<T: arrow::datatypes::ArrowPrimitiveType>(
     segment: &SegmentFiles,
     name: &str,
     file: &LanceFile,
@@ -112,32 +112,82 @@ pub(super) async fn stored_rows(segment: &SegmentFiles) -> Result<RoaringTreemap
     Ok(rows)
 }
 
+/// The documents of a partition, by number.
+pub(super) struct Documents {
+    pub rows: Vec<u64>,
+    pub lengths: Vec<u32>,
+}
+
+pub(super) async fn documents(segment: &SegmentFiles, partition: u64) -> Result<Documents> {
+    let name = docs_file(partition);
+    let file = segment.open(&name).await?;
+    let rows = numbers::<UInt64Type>(segment, &name, &file, "_rowid").await?;
+    let lengths = numbers::<UInt32Type>(segment, &name, &file, "_num_tokens").await?;
+    if rows.len() != lengths.len() {
+        return Err(Error::corrupt(&segment.label(&name), "not every document has a length"));
+    }
+    Ok(Documents { rows, lengths })
+}
+
 /// Everything of the segment's partitions that is to stay, gathered again as if it were being built.
 async fn gather(segment: &SegmentFiles, head: &Head, into: &mut Collector, drop: &dyn Fn(u64) -> bool) -> Result<u64> {
     let mut kept = 0u64;
     for partition in &head.partitions {
-        let docs_name = docs_file(*partition);
-        let docs = segment.open(&docs_name).await?;
-        let rows = numbers::<UInt64Type>(segment, &docs_name, &docs, "_rowid").await?;
-        let lengths = numbers::<UInt32Type>(segment, &docs_name, &docs, "_num_tokens").await?;
+        let Documents { rows, lengths } = documents(segment, *partition).await?;
         let mut renumbered = Vec::with_capacity(rows.len());
         for (row, length) in rows.iter().zip(&lengths) {
             let goes = drop(*row) || head.deleted.contains((*row >> 32) as u32);
             renumbered.push(if goes { None } else { Some(into.document(*row, *length)?) });
             kept += u64::from(!goes);
         }
-        gather_postings(segment, head, *partition, &renumbered, into).await?;
+        each_list(segment, head, *partition, &mut |list| {
+            let id = into.token(list.text)?;
+            let read = list.each(&mut |document, frequency, deltas| {
+                if let Some(Some(document)) = renumbered.get(document as usize) {
+                    into.posting(id, *document, frequency, deltas.iter().copied());
+                }
+            });
+            read.ok_or_else(|| list.damaged(segment))
+        })
+        .await?;
     }
     Ok(kept)
 }
 
-/// The posting lists of a partition whose documents have new numbers, or none where they go.
-async fn gather_postings(
+/// A posting list as it lies in its file.
+pub(super) struct List<'a> {
+    /// The token.
+    pub text: &'a str,
+    /// Its number.
+    pub token: usize,
+    /// The file, for messages.
+    pub file: &'a str,
+    /// Documents that are said to have it.
+    pub length: usize,
+    pub blocks: &'a LargeBinaryArray,
+    pub positions: Option<&'a [u8]>,
+}
+
+impl List<'_> {
+    /// Hands every document to `each`, with its frequency and position deltas; `None` for damaged bytes.
+    pub(super) fn each(&self, each: &mut dyn FnMut(u32, u32, &[u32])) -> Option<()> {
+        read_list(self.blocks, self.length, self.positions.map(Reader), each)
+    }
+
+    pub(super) fn damaged(&self, segment: &SegmentFiles) -> Error {
+        Error::corrupt(&segment.label(self.file), format!("the postings of token {} are damaged", self.token))
+    }
+}
+
+/// Hands every posting list of a partition to `each`, by number of the token.
+///
+/// # Errors
+/// Those of reading, `CORRUPT_FILE` when tokens and lists are not as many, and those of `each`.
+pub(super) async fn each_list(
     segment: &SegmentFiles,
     head: &Head,
     partition: u64,
-    renumbered: &[Option<u32>],
-    into: &mut Collector,
+    each: &mut dyn FnMut(&List<'_>) -> Result<()>,
 ) -> Result<()> {
     let name = invert_file(partition);
     let corrupt = |what: String| Error::corrupt(&segment.label(&name), what);
@@ -158,16 +208,10 @@ async fn gather_postings(
         for row in 0..lists.len() {
             let damaged = || corrupt(format!("the postings of token {token} are damaged"));
             let (Some(text), Some(length)) = (texts.get(token), lengths.get(token)) else { return Err(damaged()) };
-            let id = into.token(text)?;
-            let stream = spots.map(|spots| Reader(if token < spots.len() { spots.value(token) } else { &[] }));
             let blocks = lists.value(row);
             let blocks = blocks.as_binary_opt::<i64>().ok_or_else(damaged)?;
-            let mut each = |document: u32, frequency: u32, deltas: &[u32]| {
-                if let Some(Some(document)) = renumbered.get(document as usize) {
-                    into.posting(id, *document, frequency, deltas.iter().copied());
-                }
-            };
-            read_list(blocks, *length as usize, stream, &mut each).ok_or_else(damaged)?;
+            let positions = spots.map(|spots| if token < spots.len() { spots.value(token) } else { &[] });
+            each(&List { text, token, file: &name, length: *length as usize, blocks, positions })?;
             token += 1;
         }
     }
@@ -220,7 +264,7 @@ pub(super) async fn copy_without(segment: &SegmentFiles, drop: &dyn Fn(u64) -> b
 }
 
 /// Texts of all tokens by number.
-async fn tokens(segment: &SegmentFiles, head: &Head, partition: u64, count: u64) -> Result<Vec<String>> {
+pub(super) async fn tokens(segment: &SegmentFiles, head: &Head, partition: u64, count: u64) -> Result<Vec<String>> {
     let name = tokens_file(partition);
     let corrupt = |what: &str| Error::corrupt(&segment.label(&name), what.to_owned());
     let count = usize::try_from(count).map_err(|_| corrupt("more tokens than can be numbered"))?;
@@ -258,7 +302,7 @@ async fn tokens(segment: &SegmentFiles, head: &Head, partition: u64, count: u64)
 }
 
 /// The transducer, checked by its own sum before it is followed.
-async fn token_set(segment: &SegmentFiles, name: &str, file: &LanceFile) -> Result<fst::Map<Vec<u8>>> {
+pub(super) async fn token_set(segment: &SegmentFiles, name: &str, file: &LanceFile) -> Result<fst::Map<Vec<u8>>> {
     let at = column(segment, name, file, "_token_fst_bytes")?;
     let corrupt = |what: String| Error::corrupt(&segment.label(name), what);
     if file.rows() != 1 {

@@ -13,14 +13,14 @@ use crate::index::probe::{Matches, Query};
 ///
 /// # Errors
 /// Those of reading the file.
-pub async fn entries(segment: &SegmentFiles, file_name: &str, names: Names, each: &mut dyn FnMut(u64, u64)) -> Result<()> {
+pub async fn entries(segment: &SegmentFiles, file_name: &str, names: Names, each: &mut dyn FnMut(usize, u64, u64)) -> Result<()> {
     let mut keys = Keys::open(segment, file_name, &segment.open(file_name).await?, names)?;
     while let Some((values, bitmaps)) = keys.next().await? {
         let bitmaps: BinaryArray = bitmaps;
         let bytes = ValueBytes::new(&values).ok_or_else(|| Error::internal("an array has no readable values"))?;
         for row in 0..values.len() {
             let hash = if values.is_null(row) { NULL_KEY } else { key(bytes.get(row)) };
-            keys.rows(&bitmaps, row)?.iter().for_each(|id| each(hash, id));
+            keys.rows(&bitmaps, row)?.iter().for_each(|id| each(0, hash, id));
         }
     }
     Ok(())

@@ -39,11 +39,11 @@ impl KeyCheck for Entries {
         Ok(())
     }
 
-    async fn entries(&self, segment: &SegmentFiles, each: &mut dyn FnMut(u64, u64)) -> Result<()> {
+    async fn entries(&self, segment: &SegmentFiles, each: &mut dyn FnMut(usize, u64, u64)) -> Result<()> {
         let file = segment.open(FILE).await?;
         // Files of version 0 do not say which lists are null.
         if let Some(rows) = null_lists(segment, &file).await? {
-            rows.iter().for_each(|id| each(NULL_LIST, id));
+            rows.iter().for_each(|id| each(0, NULL_LIST, id));
         }
         entries(segment, FILE, KEYS_AND_BITMAPS, each).await
     }

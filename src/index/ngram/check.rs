@@ -40,7 +40,7 @@ impl KeyCheck for Entries {
         false
     }
 
-    async fn entries(&self, segment: &SegmentFiles, each: &mut dyn FnMut(u64, u64)) -> Result<()> {
+    async fn entries(&self, segment: &SegmentFiles, each: &mut dyn FnMut(usize, u64, u64)) -> Result<()> {
         entries(segment, FILE, NAMES, each).await
     }
 }

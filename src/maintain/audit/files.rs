@@ -1,6 +1,6 @@
 //! What can be seen without rows: folders, coverage, details, the files in themselves.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::format::index_metadata::IndexMetadata;
 use crate::maintain::audit::Audit;
 use crate::store::is_listing_refused;
@@ -10,6 +10,7 @@ impl Audit<'_> {
         self.findings.segment = None;
         self.coverage();
         self.alike();
+        self.same_settings().await;
         let mut unlisted = false;
         for at in 0..self.segments.len() {
             let Some(segment) = self.segments.get(at) else { break };
@@ -93,6 +94,22 @@ impl Audit<'_> {
                     format!("segment {uuid} names rows by {:?}, {} by {:?}", domain(&segment.entry), first.uuid, domain(&first))
                 };
                 self.findings.push("WRONG_ROW_DOMAIN", None, None, text);
+            }
+        }
+    }
+
+    /// Where all segments are searched with one configuration, each was built with that of the first.
+    async fn same_settings(&mut self) {
+        let Some(first) = self.segments.first() else { return };
+        // Segments that cannot be read are told of by the parts that read them.
+        let Ok(params) = self.method.recover_params(&first.files).await else { return };
+        let uuid = first.entry.uuid;
+        for segment in self.segments.iter().skip(1) {
+            let beside = self.method.check_beside(&segment.files, &params).await;
+            if beside.is_err_and(|error| error.code() == ErrorCode::DetailsDiffer) {
+                let other = segment.entry.uuid;
+                let text = || format!("segment {other} was built with other settings than {uuid}: searches fail or miss rows");
+                self.findings.push("DETAILS_DIFFER", None, None, text);
             }
         }
     }

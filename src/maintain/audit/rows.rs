@@ -4,23 +4,38 @@
 
 use roaring::RoaringBitmap;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::reuse_v0::ReuseHistoryV0;
 use crate::format::row::{RowAddress, RowDomain};
 use crate::index::check::{Findings, KeyCheck};
 use crate::maintain::audit::{Audit, Audited};
 use crate::table::scan::FragmentScan;
 
-/// Rows held in memory at a time; the segments are read once for each such group.
+/// Sums of rows held in memory at a time; the segments are read once for each such group of rows.
 const GROUP: usize = 1 << 20;
 
 /// A row of the table.
 #[derive(Clone, Copy)]
 struct Row {
     id: u64,
-    /// Sum of its keys.
-    keys: u64,
     fragment: u32,
+    /// Its place among the rows as they were read, which is where its sums are.
+    at: u32,
+}
+
+/// Rows in the order of their ids.
+#[derive(Default)]
+struct Rows {
+    rows: Vec<Row>,
+    /// Sums of a row: of its keys, then of every aspect.
+    sums: Vec<u64>,
+}
+
+impl Rows {
+    fn sums<'a>(&self, of: &'a [u64], row: &Row, each: usize) -> &'a [u64] {
+        let start = row.at as usize * each;
+        of.get(start..start + each).unwrap_or_default()
+    }
 }
 
 impl Audit<'_> {
@@ -30,28 +45,29 @@ impl Audit<'_> {
         history: Option<&ReuseHistoryV0>,
         domain: RowDomain,
     ) -> Result<()> {
-        let mut rows: Vec<Row> = Vec::new();
+        let each = 1 + check.aspects().len();
+        let mut rows = Rows::default();
         let mut first = true;
         let chosen = std::mem::take(&mut self.chosen);
         for (at, fragment) in chosen.iter().enumerate() {
             let mut scan = FragmentScan::open(&self.context, fragment).await?;
             while let Some(batch) = scan.next().await? {
-                let mut slot = 0;
-                check.keys(&batch.values, &mut |keys| {
-                    if let Some(id) = batch.rows.get(slot) {
-                        rows.push(Row { id, keys, fragment: batch.fragment });
-                    }
-                    slot += 1;
-                })?;
+                check.keys(&batch.values, &mut |sum| rows.sums.push(sum))?;
+                for id in (0..batch.values.len()).filter_map(|slot| batch.rows.get(slot)) {
+                    rows.rows.push(Row { id, fragment: batch.fragment, at: rows.rows.len() as u32 });
+                }
                 self.rows += batch.values.len() as u64;
                 (self.progress)(self.rows, self.total);
             }
-            if rows.len() >= GROUP || at + 1 == chosen.len() {
-                rows.sort_unstable_by_key(|row| row.id);
+            if rows.sums.len() >= GROUP || at + 1 == chosen.len() {
+                if rows.sums.len() != rows.rows.len() * each {
+                    return Err(Error::internal("not every row has its sums"));
+                }
+                rows.rows.sort_unstable_by_key(|row| row.id);
                 for at in 0..self.segments.len() {
                     self.group(check, at, &rows, history, domain, first).await?;
                 }
-                rows.clear();
+                rows = Rows::default();
                 first = false;
             }
         }
@@ -63,18 +79,19 @@ impl Audit<'_> {
         &mut self,
         check: &dyn KeyCheck,
         at: usize,
-        rows: &[Row],
+        rows: &Rows,
         history: Option<&ReuseHistoryV0>,
         domain: RowDomain,
         first: bool,
     ) -> Result<()> {
         let Some(segment) = self.segments.get(at) else { return Ok(()) };
         self.findings.segment = Some(segment.entry.uuid);
-        let mut found = vec![0u64; rows.len()];
+        let each = 1 + check.aspects().len();
+        let mut found = vec![0u64; rows.sums.len()];
         let mut strays = Strays { audit: (self.table, &segment.fragments), domain, history: history.is_some(), first };
         let findings = &mut self.findings;
         let read = check
-            .entries(&segment.files, &mut |key, stored| {
+            .entries(&segment.files, &mut |sum, key, stored| {
                 let id = match (domain, history) {
                     (RowDomain::Address, Some(history)) => match history.map_address(RowAddress(stored)) {
                         Some(address) => address.0,
@@ -82,9 +99,10 @@ impl Audit<'_> {
                     },
                     _ => stored,
                 };
-                match rows.binary_search_by_key(&id, |row| row.id) {
+                match rows.rows.binary_search_by_key(&id, |row| row.id) {
                     Ok(at) => {
-                        if let Some(sum) = found.get_mut(at) {
+                        let place = rows.rows.get(at).map(|row| row.at as usize * each + sum);
+                        if let Some(sum) = place.and_then(|place| found.get_mut(place)) {
                             *sum = sum.wrapping_add(key);
                         }
                     }
@@ -99,9 +117,9 @@ impl Audit<'_> {
             }
             return Ok(());
         }
-        compare(segment, rows, &found, check.exact(), &mut self.findings);
+        compare(segment, rows, &found, check, &mut self.findings);
         if domain == RowDomain::StableId || self.table.manifest().manifest.has_stable_row_ids() {
-            let covered = rows.iter().filter(|row| segment.fragments.contains(row.fragment)).count() as u64;
+            let covered = rows.rows.iter().filter(|row| segment.fragments.contains(row.fragment)).count() as u64;
             let lost = self.findings.count("ROW_MISSING") + self.findings.count("ROW_OTHER_VALUE");
             if covered > 0 && 2 * lost > covered && self.findings.count("WRONG_ROW_DOMAIN") == 0 {
                 let text = || {
@@ -154,21 +172,34 @@ impl Strays<'_> {
     }
 }
 
-fn compare(segment: &Audited, rows: &[Row], found: &[u64], exact: bool, findings: &mut Findings) {
-    for (row, found) in rows.iter().zip(found).filter(|(row, found)| row.keys != **found) {
+fn compare(segment: &Audited, rows: &Rows, found: &[u64], check: &dyn KeyCheck, findings: &mut Findings) {
+    let each = 1 + check.aspects().len();
+    for row in &rows.rows {
+        let (wanted, found) = (rows.sums(&rows.sums, row, each), rows.sums(found, row, each));
+        let (Some((keys, wanted_aspects)), Some((stored, found_aspects))) = (wanted.split_first(), found.split_first()) else {
+            continue;
+        };
+        if wanted == found {
+            continue;
+        }
         let (fragment, id) = (row.fragment, row.id);
         let mut say = |code, text: &str| {
             findings.push(code, Some(fragment), Some(id), || format!("row {id} of fragment {fragment} {text}"))
         };
         if !segment.fragments.contains(fragment) {
-            if *found != 0 && exact {
+            if found.iter().any(|sum| *sum != 0) && check.exact() {
                 say("ROW_STALE", "is held with another value, though another segment covers it: both answer");
             }
-        } else if *found == 0 {
+        } else if keys == stored {
+            let aspects = check.aspects().iter().zip(wanted_aspects.iter().zip(found_aspects));
+            for (aspect, _) in aspects.filter(|(_, (wanted, found))| wanted != found) {
+                say(aspect.code, aspect.text);
+            }
+        } else if *stored == 0 {
             say("ROW_MISSING", "is not in the segment that covers it");
-        } else if row.keys == 0 {
+        } else if *keys == 0 {
             say("ROW_SURPLUS", "has no key and is found under one");
-        } else if *found == row.keys.wrapping_mul(2) {
+        } else if *stored == keys.wrapping_mul(2) {
             say("ROW_TWICE", "is held twice");
         } else {
             say("ROW_OTHER_VALUE", "is found under other keys than those of its value");
