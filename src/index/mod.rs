@@ -12,6 +12,7 @@ mod distinct;
 pub(crate) mod hash;
 mod inverted;
 pub mod json;
+mod keep;
 mod keyed;
 mod labellist;
 pub mod literal;
@@ -77,6 +78,14 @@ pub struct BuiltIndex {
     pub rows: u64,
     /// What the method counted on the way (pages, zones, nulls); for reports only.
     pub stats: Params,
+}
+
+/// A segment whose rows go into another one.
+pub struct Source<'a> {
+    /// Its files.
+    pub files: &'a SegmentFiles,
+    /// Those of its rows that go into the other, in the segments' row domain; it may hold further ones.
+    pub rows: &'a RoaringTreemap,
 }
 
 /// Collects the rows of one segment.
@@ -182,6 +191,16 @@ pub trait IndexMethod: Sync {
         data_type: &DataType,
         drop: &dyn Fn(u64) -> bool,
     ) -> Result<Option<BuiltIndex>>;
+
+    /// Writes the rows of several segments into one from their files alone; no table data is read. `None` when this method, or
+    /// the layout or the parameters of one of them, does not allow that. A method that cannot tell how many rows it was given
+    /// says that they are those expected.
+    ///
+    /// # Errors
+    /// Those of opening and decoding the files.
+    async fn merge(&self, _sources: &[Source<'_>], _spec: &BuildSpec) -> Result<Option<BuiltIndex>> {
+        Ok(None)
+    }
 
     /// How segments are held against rows of their column; `None` for methods that have no such check.
     ///

@@ -17,7 +17,7 @@ use crate::index::check::Check;
 use crate::index::keyed::{KEYS_AND_BITMAPS, KeyWriter, counted, probed};
 use crate::index::params::{check_version, merge_known};
 use crate::index::probe::{Matches, Op, Query};
-use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles};
+use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles, Source};
 
 const FILE: &str = "bitmap_page_lookup.lance";
 const TYPE_URL: &str = "/lance.table.BitmapIndexDetails";
@@ -71,6 +71,10 @@ impl IndexMethod for Bitmap {
         drop: &dyn Fn(u64) -> bool,
     ) -> Result<Option<BuiltIndex>> {
         read::copy_without(segment, data_type, drop).await
+    }
+
+    async fn merge(&self, sources: &[Source<'_>], spec: &BuildSpec) -> Result<Option<BuiltIndex>> {
+        read::merge(sources, spec).await
     }
 
     fn operators(&self) -> &'static [Op] {

@@ -1,19 +1,20 @@
 //! Reading what a BITMAP segment holds.
 
-use arrow::array::{Array, ArrayRef};
+use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 use async_trait::async_trait;
 use roaring::RoaringTreemap;
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
-use crate::format::treemap::encode_row_treemap;
+use crate::format::schema::scalar_name;
 use crate::index::bitmap::{Bitmap, FILE, file};
-use crate::index::bytes::ValueBytes;
 use crate::index::check::{KeyCheck, value_keys};
-use crate::index::keyed::{KEYS_AND_BITMAPS, KeyWriter, Keys, Top, entries, summarise};
+use crate::index::keep::Keep;
+use crate::index::keyed::{KEYS_AND_BITMAPS, KeyInput, KeyWriter, Keys, Top, entries, merge_keys, summarise};
+use crate::index::order::comparison;
 use crate::index::params::collected;
-use crate::index::{BuiltIndex, IndexMethod, Params, SegmentFiles};
+use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentFiles, Source};
 
 /// Files of the segment: the one, or the shards that nobody reads (index-formats §6).
 async fn names(segment: &SegmentFiles) -> Result<(Vec<String>, bool)> {
@@ -46,35 +47,52 @@ pub(super) async fn stored_rows(segment: &SegmentFiles) -> Result<RoaringTreemap
     Ok(rows)
 }
 
+/// The keys of a segment, which must be of the column's type; `None` for shards.
+async fn input<'a>(segment: &SegmentFiles, data_type: &DataType, keep: Keep<'a>) -> Result<Option<KeyInput<'a>>> {
+    if names(segment).await?.1 {
+        return Ok(None);
+    }
+    let keys = Keys::open(segment, FILE, &segment.open(FILE).await?, KEYS_AND_BITMAPS)?;
+    if keys.data_type() != data_type {
+        let what = format!("`keys` is {}, the indexed column is {data_type}", keys.logical_type());
+        return Err(Error::corrupt(&segment.label(FILE), what));
+    }
+    Ok(Some(KeyInput::new(keys, keep)))
+}
+
 pub(super) async fn copy_without(
     segment: &SegmentFiles,
     data_type: &DataType,
     drop: &dyn Fn(u64) -> bool,
 ) -> Result<Option<BuiltIndex>> {
-    if names(segment).await?.1 {
-        return Ok(None);
+    let Some(input) = input(segment, data_type, Keep::Without(drop)).await? else { return Ok(None) };
+    let mut built = write(vec![input], data_type, segment.index_version()).await?;
+    if let Some(details) = &segment.entry().details {
+        built.details = details.clone();
     }
-    let mut keys = Keys::open(segment, FILE, &segment.open(FILE).await?, KEYS_AND_BITMAPS)?;
-    if keys.data_type() != data_type {
-        let what = format!("`keys` is {}, the indexed column is {data_type}", keys.logical_type());
-        return Err(Error::corrupt(&segment.label(FILE), what));
-    }
-    let mut writer = KeyWriter::new(KEYS_AND_BITMAPS, data_type, keys.logical_type());
-    let mut total = 0;
-    while let Some((values, bitmaps)) = keys.next().await? {
-        let bytes = ValueBytes::new(&values).ok_or_else(|| Error::internal("an array has no readable values"))?;
-        for row in 0..values.len() {
-            let kept: RoaringTreemap = keys.rows(&bitmaps, row)?.iter().filter(|id| !drop(*id)).collect();
-            if !kept.is_empty() {
-                total += kept.len();
-                let key = values.is_valid(row).then(|| bytes.get(row));
-                writer.push(key, &mut |out| out.extend_from_slice(&encode_row_treemap(&kept)))?;
-            }
+    Ok(Some(built))
+}
+
+pub(super) async fn merge(sources: &[Source<'_>], spec: &BuildSpec) -> Result<Option<BuiltIndex>> {
+    let mut inputs = Vec::with_capacity(sources.len());
+    for source in sources {
+        match input(source.files, &spec.data_type, Keep::Only(source.rows)).await? {
+            Some(input) => inputs.push(input),
+            None => return Ok(None),
         }
     }
+    write(inputs, &spec.data_type, spec.index_version).await.map(Some)
+}
+
+async fn write(inputs: Vec<KeyInput<'_>>, data_type: &DataType, index_version: i32) -> Result<BuiltIndex> {
+    let unordered = || Error::internal(format!("values of type {data_type} have no order"));
+    let compare = comparison(data_type).ok_or_else(unordered)?;
+    let logical_type = scalar_name(data_type).ok_or_else(unordered)?;
+    let mut writer = KeyWriter::new(KEYS_AND_BITMAPS, data_type, &logical_type);
+    let merged = merge_keys(inputs, compare, KEYS_AND_BITMAPS.layout, &mut writer).await?;
     let stats = collected([("bitmaps".to_owned(), writer.count().into())]);
-    let details = segment.entry().details.clone().unwrap_or_else(|| Bitmap.details(&Params::new(), data_type));
-    Ok(Some(BuiltIndex { files: vec![file(writer)?], details, index_version: segment.index_version(), rows: total, stats }))
+    let details = Bitmap.details(&Params::new(), data_type);
+    Ok(BuiltIndex { files: vec![file(writer)?], details, index_version, rows: merged.entries, stats })
 }
 
 pub(super) async fn inspect(segment: &SegmentFiles) -> Result<Value> {

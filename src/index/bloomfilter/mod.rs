@@ -17,7 +17,7 @@ use crate::format::row::RowDomain;
 use crate::index::check::Check;
 use crate::index::params::{check_version, collected, fraction, merge_known, positive};
 use crate::index::probe::{Matches, Op, Query};
-use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles};
+use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles, Source};
 
 /// Build parameter: live rows per zone, for which each filter is sized.
 const NUMBER_OF_ITEMS: &str = "number_of_items";
@@ -91,6 +91,10 @@ impl IndexMethod for BloomFilter {
         drop: &dyn Fn(u64) -> bool,
     ) -> Result<Option<BuiltIndex>> {
         read::copy_without(segment, drop).await
+    }
+
+    async fn merge(&self, sources: &[Source<'_>], spec: &BuildSpec) -> Result<Option<BuiltIndex>> {
+        read::merge(sources, spec).await
     }
 
     fn operators(&self) -> &'static [Op] {

@@ -9,12 +9,13 @@ use crate::error::Result;
 use crate::index::bloomfilter::build::{Filters, encode};
 use crate::index::bloomfilter::filter::{BLOCK, fill_rate, size};
 use crate::index::bloomfilter::{
-    DEFAULT_ITEMS, DEFAULT_PROBABILITY, FILE, META_ITEMS, META_PROBABILITY, NUMBER_OF_ITEMS, PROBABILITY,
+    DEFAULT_ITEMS, DEFAULT_PROBABILITY, FILE, META_ITEMS, META_PROBABILITY, NUMBER_OF_ITEMS, PROBABILITY, sizing,
 };
 use crate::index::columns::position;
+use crate::index::keep::Keep;
 use crate::index::params::collected;
 use crate::index::zones::{Places, ZoneFile, addresses, count_in};
-use crate::index::{BuiltIndex, Params, SegmentFiles};
+use crate::index::{BuildSpec, BuiltIndex, Params, SegmentFiles, Source};
 
 /// What the metadata says; like Lance's reader, values that are not there or no numbers count as the defaults.
 fn params(file: &ZoneFile<'_>) -> Result<Params> {
@@ -62,40 +63,78 @@ pub(super) async fn each_filter(
     Ok(())
 }
 
-/// Drops the zones all of whose rows go, and the dropped rows from the null rows. Filters may keep values of dropped rows:
-/// they are only a superset and every row is rechecked, the null rows are not.
+/// Zones and null rows that were kept of one or several files.
+struct Kept {
+    places: Places,
+    filters: Filters,
+    nulls: RoaringTreemap,
+    rows: u64,
+}
+
+impl Kept {
+    fn new() -> Kept {
+        Kept { places: Places::default(), filters: Filters::new(0), nulls: RoaringTreemap::new(), rows: 0 }
+    }
+
+    /// Takes the zones of a file of which rows stay. Filters may keep values of dropped rows: they are only a superset and
+    /// every row is rechecked, the null rows are not. False for a file without null rows.
+    async fn add(&mut self, segment: &SegmentFiles, file: &ZoneFile<'_>, rows: Keep<'_>) -> Result<bool> {
+        let Some(nulls) = file.null_rows().await? else { return Ok(false) };
+        let old = file.places().await?;
+        let flags = has_null(file).await?;
+        let kept_nulls = rows.of(&nulls);
+        let mut kept: Vec<Option<bool>> = Vec::with_capacity(old.len());
+        for (at, (place, flag)) in old.iter().zip(&flags).enumerate() {
+            let (fragment, start, length) = place;
+            let addresses = addresses(fragment, start, length)
+                .ok_or_else(|| file.corrupt(format!("zone {at} reaches past the rows a fragment can have")))?;
+            let inside = rows.in_zone(&addresses);
+            kept.push(inside.map(|_| *flag && count_in(&kept_nulls, &addresses) > 0));
+            if let Some(inside) = inside {
+                self.rows += inside;
+                self.places.push(place);
+            }
+        }
+        let filters = &mut self.filters;
+        each_filter(segment, file, &mut |zone, filter| match kept.get(zone) {
+            Some(Some(has_null)) => filters.push(filter, *has_null),
+            _ => Ok(()),
+        })
+        .await?;
+        self.nulls |= kept_nulls;
+        Ok(true)
+    }
+
+    fn write(self, params: &Params) -> Result<BuiltIndex> {
+        encode(params, self.places, self.filters, &self.nulls, self.rows)
+    }
+}
+
+/// Drops the zones all of whose rows go, and the dropped rows from the null rows.
 pub(super) async fn copy_without(segment: &SegmentFiles, drop: &dyn Fn(u64) -> bool) -> Result<Option<BuiltIndex>> {
     let file = ZoneFile::open(segment, FILE).await?;
-    let Some(nulls) = file.null_rows().await? else { return Ok(None) };
-    let params = params(&file)?;
-    let old = file.places().await?;
-    let flags = has_null(&file).await?;
-    let kept_nulls: RoaringTreemap = nulls.iter().filter(|address| !drop(*address)).collect();
-    let mut places = Places::default();
-    let mut kept: Vec<Option<bool>> = Vec::with_capacity(old.len());
-    for (at, (place, flag)) in old.iter().zip(&flags).enumerate() {
-        let (fragment, start, length) = place;
-        let addresses = addresses(fragment, start, length)
-            .ok_or_else(|| file.corrupt(format!("zone {at} reaches past the rows a fragment can have")))?;
-        let gone = length > 0 && addresses.clone().all(drop);
-        kept.push((!gone).then(|| *flag && count_in(&kept_nulls, &addresses) > 0));
-        if !gone {
-            places.push(place);
-        }
+    let mut kept = Kept::new();
+    if !kept.add(segment, &file, Keep::Without(drop)).await? {
+        return Ok(None);
     }
-    let mut filters = Filters::new(0);
-    each_filter(segment, &file, &mut |zone, filter| match kept.get(zone) {
-        Some(Some(has_null)) => filters.push(filter, *has_null),
-        _ => Ok(()),
-    })
-    .await?;
-    // The rows themselves are not in the file; spans of zones are all that can be counted.
-    let rows = places.lengths.iter().sum();
-    let mut built = encode(&params, places, filters, &kept_nulls, rows)?;
+    let mut built = kept.write(&params(&file)?)?;
     if let Some(details) = &segment.entry().details {
         built.details = details.clone();
     }
     Ok(Some(built))
+}
+
+/// The zones of several files one after the other, where all have filters of one kind.
+pub(super) async fn merge(sources: &[Source<'_>], spec: &BuildSpec) -> Result<Option<BuiltIndex>> {
+    let mut kept = Kept::new();
+    for source in sources {
+        let file = ZoneFile::open(source.files, FILE).await?;
+        let alike = sizing(&params(&file)?)? == sizing(&spec.params)?;
+        if !alike || !kept.add(source.files, &file, Keep::Only(source.rows)).await? {
+            return Ok(None);
+        }
+    }
+    kept.write(&spec.params).map(Some)
 }
 
 pub(super) async fn inspect(segment: &SegmentFiles) -> Result<Value> {

@@ -2,6 +2,7 @@
 
 mod build;
 mod check;
+mod merge;
 mod probe;
 mod read;
 mod write;
@@ -19,7 +20,7 @@ use crate::index::check::Check;
 use crate::index::order::with_key;
 use crate::index::params::{check_version, collected, merge_known, positive};
 use crate::index::probe::{Matches, Op, Query};
-use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles};
+use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles, Source};
 
 /// Build parameter: rows per page.
 const ZONE_SIZE: &str = "zone_size";
@@ -101,6 +102,10 @@ impl IndexMethod for Btree {
         drop: &dyn Fn(u64) -> bool,
     ) -> Result<Option<BuiltIndex>> {
         read::copy_without(segment, data_type, drop).await
+    }
+
+    async fn merge(&self, sources: &[Source<'_>], spec: &BuildSpec) -> Result<Option<BuiltIndex>> {
+        merge::merge(sources, spec).await
     }
 
     fn operators(&self) -> &'static [Op] {

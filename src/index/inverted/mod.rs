@@ -26,7 +26,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::format::index_metadata::IndexDetails;
 use crate::index::check::Check;
 use crate::index::probe::{Matches, Op, Query};
-use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles};
+use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles, Source};
 use settings::{FORMAT, Settings, same_details};
 
 const TYPE_URL: &str = "/lance.table.InvertedIndexDetails";
@@ -135,6 +135,10 @@ impl IndexMethod for Inverted {
         drop: &dyn Fn(u64) -> bool,
     ) -> Result<Option<BuiltIndex>> {
         read::copy_without(segment, drop).await
+    }
+
+    async fn merge(&self, sources: &[Source<'_>], spec: &BuildSpec) -> Result<Option<BuiltIndex>> {
+        read::merge(sources, spec).await
     }
 
     async fn check(&self, segment: &SegmentFiles, _data_type: &DataType) -> Result<Option<Check>> {

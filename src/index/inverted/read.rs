@@ -20,7 +20,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::file::LanceFile;
 use crate::format::bitmap::decode_roaring32;
 use crate::index::columns::whole;
-use crate::index::{BuiltIndex, Params, SegmentFiles};
+use crate::index::{BuildSpec, BuiltIndex, Params, SegmentFiles, Source};
 
 /// Tokens that an inspection names.
 const TOP: usize = 20;
@@ -261,6 +261,23 @@ pub(super) async fn copy_without(segment: &SegmentFiles, drop: &dyn Fn(u64) -> b
         built.details = details.clone();
     }
     Ok(Some(built))
+}
+
+/// Gathers the documents of several segments that were built with the same settings; nothing is cut into tokens again.
+pub(super) async fn merge(sources: &[Source<'_>], spec: &BuildSpec) -> Result<Option<BuiltIndex>> {
+    let settings = Settings::parse(&spec.params)?;
+    let mut collected = Collector::new(settings.with_position);
+    let mut rows = 0u64;
+    for source in sources {
+        let head = head(source.files).await?;
+        let alike = Settings::parse(&head.params).is_ok_and(|own| own == settings);
+        if !alike || !head.readable() || settings.with_position != head.positions {
+            return Ok(None);
+        }
+        rows += gather(source.files, &head, &mut collected, &|row| !source.rows.contains(row)).await?;
+    }
+    // Rows without a token have no document.
+    write(collected, &settings, spec.rows_hint.unwrap_or(rows)).map(Some)
 }
 
 /// Texts of all tokens by number.

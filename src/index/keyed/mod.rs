@@ -1,11 +1,13 @@
 //! Files with one row per key and the bitmap of its rows: what BITMAP, LABEL_LIST and NGRAM segments are (index-formats §6).
 
 mod check;
+mod merge;
 mod read;
 mod summary;
 mod write;
 
 pub use check::{entries, probed};
+pub use merge::{KeyInput, merge_keys};
 pub use read::Keys;
 pub use summary::{Top, summarise};
 pub use write::KeyWriter;

@@ -43,6 +43,11 @@ impl Keys {
         })
     }
 
+    /// The error of keys that are not in order.
+    pub fn unsorted(&self) -> Error {
+        Error::corrupt(&self.label, "its keys do not ascend")
+    }
+
     /// Type of the keys.
     pub fn data_type(&self) -> &DataType {
         &self.data_type

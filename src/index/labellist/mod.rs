@@ -19,7 +19,7 @@ use crate::index::check::Check;
 use crate::index::keyed::{KeyWriter, counted};
 use crate::index::params::{check_version, merge_known};
 use crate::index::probe::{Matches, Op, Query};
-use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles};
+use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles, Source};
 
 const FILE: &str = "bitmap_page_lookup.lance";
 /// Metadata key: number of the global buffer with the rows whose list is null.
@@ -88,6 +88,10 @@ impl IndexMethod for LabelList {
         drop: &dyn Fn(u64) -> bool,
     ) -> Result<Option<BuiltIndex>> {
         read::copy_without(segment, data_type, drop).await
+    }
+
+    async fn merge(&self, sources: &[Source<'_>], spec: &BuildSpec) -> Result<Option<BuiltIndex>> {
+        read::merge(sources, spec).await
     }
 
     fn operators(&self) -> &'static [Op] {

@@ -1,18 +1,19 @@
 //! Reading what a LABEL_LIST segment holds.
 
-use arrow::array::Array;
 use arrow::datatypes::DataType;
 use roaring::RoaringTreemap;
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 use crate::file::LanceFile;
-use crate::format::treemap::{decode_row_treemap, encode_row_treemap};
-use crate::index::bytes::ValueBytes;
-use crate::index::keyed::{KEYS_AND_BITMAPS, KeyWriter, Keys, summarise};
+use crate::format::schema::scalar_name;
+use crate::format::treemap::decode_row_treemap;
+use crate::index::keep::Keep;
+use crate::index::keyed::{KEYS_AND_BITMAPS, KeyInput, KeyWriter, Keys, merge_keys, summarise};
 use crate::index::labellist::{FILE, LabelList, NULL_LISTS, file as finished, item};
+use crate::index::order::comparison;
 use crate::index::params::collected;
-use crate::index::{BuiltIndex, IndexMethod, Params, SegmentFiles};
+use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentFiles, Source};
 
 /// The rows whose list is null; `None` for files of version 0 that do not store them.
 pub(super) async fn null_lists(segment: &SegmentFiles, file: &LanceFile) -> Result<Option<RoaringTreemap>> {
@@ -30,42 +31,64 @@ pub(super) async fn stored_rows(segment: &SegmentFiles) -> Result<RoaringTreemap
     Ok(null_lists | Keys::open(segment, FILE, &file, KEYS_AND_BITMAPS)?.all_rows().await?)
 }
 
+/// The keys of a segment and its null lists, of the rows that are kept; `None` for a file that does not store the latter.
+async fn input<'a>(
+    segment: &SegmentFiles,
+    data_type: &DataType,
+    keep: Keep<'a>,
+) -> Result<Option<(KeyInput<'a>, RoaringTreemap)>> {
+    let file = segment.open(FILE).await?;
+    let Some(null_lists) = null_lists(segment, &file).await? else { return Ok(None) };
+    let keys = Keys::open(segment, FILE, &file, KEYS_AND_BITMAPS)?;
+    if Some(keys.data_type()) != item(data_type) {
+        let what = format!("`keys` is {}, the indexed column is {data_type}", keys.logical_type());
+        return Err(Error::corrupt(&segment.label(FILE), what));
+    }
+    Ok(Some((KeyInput::new(keys, keep), keep.of(&null_lists))))
+}
+
 pub(super) async fn copy_without(
     segment: &SegmentFiles,
     data_type: &DataType,
     drop: &dyn Fn(u64) -> bool,
 ) -> Result<Option<BuiltIndex>> {
-    let file = segment.open(FILE).await?;
-    let Some(null_lists) = null_lists(segment, &file).await? else { return Ok(None) };
-    let mut keys = Keys::open(segment, FILE, &file, KEYS_AND_BITMAPS)?;
-    if Some(keys.data_type()) != item(data_type) {
-        let what = format!("`keys` is {}, the indexed column is {data_type}", keys.logical_type());
-        return Err(Error::corrupt(&segment.label(FILE), what));
+    let Some((input, null_lists)) = input(segment, data_type, Keep::Without(drop)).await? else { return Ok(None) };
+    let mut built = write(vec![input], &null_lists, data_type, segment.index_version(), None).await?;
+    if let Some(details) = &segment.entry().details {
+        built.details = details.clone();
     }
-    let null_lists: RoaringTreemap = null_lists.iter().filter(|id| !drop(*id)).collect();
-    let mut writer = KeyWriter::new(KEYS_AND_BITMAPS, keys.data_type(), keys.logical_type());
-    let mut seen = null_lists.clone();
-    while let Some((values, bitmaps)) = keys.next().await? {
-        let bytes = ValueBytes::new(&values).ok_or_else(|| Error::internal("an array has no readable values"))?;
-        for row in 0..values.len() {
-            let kept: RoaringTreemap = keys.rows(&bitmaps, row)?.iter().filter(|id| !drop(*id)).collect();
-            if !kept.is_empty() {
-                let key = values.is_valid(row).then(|| bytes.get(row));
-                writer.push(key, &mut |out| out.extend_from_slice(&encode_row_treemap(&kept)))?;
-                seen |= kept;
-            }
-        }
+    Ok(Some(built))
+}
+
+pub(super) async fn merge(sources: &[Source<'_>], spec: &BuildSpec) -> Result<Option<BuiltIndex>> {
+    let (mut inputs, mut all_null_lists) = (Vec::with_capacity(sources.len()), RoaringTreemap::new());
+    for source in sources {
+        let Some((input, null_lists)) = input(source.files, &spec.data_type, Keep::Only(source.rows)).await? else {
+            return Ok(None);
+        };
+        inputs.push(input);
+        all_null_lists |= null_lists;
     }
+    write(inputs, &all_null_lists, &spec.data_type, spec.index_version, spec.rows_hint).await.map(Some)
+}
+
+async fn write(
+    inputs: Vec<KeyInput<'_>>,
+    null_lists: &RoaringTreemap,
+    data_type: &DataType,
+    index_version: i32,
+    rows: Option<u64>,
+) -> Result<BuiltIndex> {
+    let unordered = || Error::internal(format!("values of type {data_type} are no lists of values with an order"));
+    let item = item(data_type).ok_or_else(unordered)?;
+    let compare = comparison(item).ok_or_else(unordered)?;
+    let mut writer = KeyWriter::new(KEYS_AND_BITMAPS, item, &scalar_name(item).ok_or_else(unordered)?);
+    let merged = merge_keys(inputs, compare, KEYS_AND_BITMAPS.layout, &mut writer).await?;
     let stats = collected([("bitmaps".to_owned(), writer.count().into())]);
-    let details = segment.entry().details.clone().unwrap_or_else(|| LabelList.details(&Params::new(), data_type));
-    Ok(Some(BuiltIndex {
-        files: vec![finished(writer, &null_lists)?],
-        details,
-        index_version: segment.index_version(),
-        // Rows with empty lists are in no list and cannot be counted.
-        rows: seen.len(),
-        stats,
-    }))
+    let details = LabelList.details(&Params::new(), data_type);
+    // Rows with empty lists are in no list and cannot be counted.
+    let rows = rows.unwrap_or_else(|| (merged.rows | null_lists).len());
+    Ok(BuiltIndex { files: vec![finished(writer, null_lists)?], details, index_version, rows, stats })
 }
 
 pub(super) async fn inspect(segment: &SegmentFiles) -> Result<Value> {

@@ -19,7 +19,7 @@ use crate::index::keyed::{KeyWriter, Names};
 use crate::index::params::{check_version, merge_known};
 use crate::index::postings::Layout;
 use crate::index::probe::{Matches, Op, Query};
-use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles};
+use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles, Source};
 
 const FILE: &str = "ngram_postings.lance";
 const NAMES: Names = Names { key: "tokens", bitmap: "posting_list", nullable: false, layout: Layout::Roaring64 };
@@ -75,6 +75,10 @@ impl IndexMethod for Ngram {
         drop: &dyn Fn(u64) -> bool,
     ) -> Result<Option<BuiltIndex>> {
         read::copy_without(segment, drop).await.map(Some)
+    }
+
+    async fn merge(&self, sources: &[Source<'_>], spec: &BuildSpec) -> Result<Option<BuiltIndex>> {
+        read::merge(sources, spec).await.map(Some)
     }
 
     fn operators(&self) -> &'static [Op] {

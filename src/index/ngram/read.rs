@@ -6,15 +6,20 @@ use roaring::RoaringTreemap;
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
-use crate::format::treemap::encode_roaring64;
-use crate::index::keyed::{KeyWriter, Keys, Top};
+use crate::index::keep::Keep;
+use crate::index::keyed::{KeyInput, KeyWriter, Keys, Top, merge_keys};
 use crate::index::ngram::trigram::{LAST, NULL, text};
 use crate::index::ngram::{FILE, NAMES, Ngram, file};
+use crate::index::order::comparison;
 use crate::index::params::collected;
-use crate::index::{BuiltIndex, IndexMethod, Params, SegmentFiles};
+use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentFiles, Source};
 
 async fn open(segment: &SegmentFiles) -> Result<Keys> {
-    Keys::open(segment, FILE, &segment.open(FILE).await?, NAMES)
+    let keys = Keys::open(segment, FILE, &segment.open(FILE).await?, NAMES)?;
+    match keys.data_type() {
+        DataType::UInt32 => Ok(keys),
+        _ => Err(Error::corrupt(&segment.label(FILE), "the column `tokens` is not made of codes")),
+    }
 }
 
 pub(super) fn tokens<'a>(segment: &SegmentFiles, keys: &'a ArrayRef) -> Result<&'a UInt32Array> {
@@ -24,22 +29,31 @@ pub(super) fn tokens<'a>(segment: &SegmentFiles, keys: &'a ArrayRef) -> Result<&
 }
 
 pub(super) async fn copy_without(segment: &SegmentFiles, drop: &dyn Fn(u64) -> bool) -> Result<BuiltIndex> {
-    let mut keys = open(segment).await?;
-    let mut writer = KeyWriter::new(NAMES, &DataType::UInt32, "uint32");
-    let mut rows = RoaringTreemap::new();
-    while let Some((values, bitmaps)) = keys.next().await? {
-        for (row, token) in tokens(segment, &values)?.values().iter().enumerate() {
-            let kept: RoaringTreemap = keys.rows(&bitmaps, row)?.iter().filter(|id| !drop(*id)).collect();
-            if !kept.is_empty() {
-                writer.push(Some(&token.to_le_bytes()), &mut |out| out.extend_from_slice(&encode_roaring64(&kept)))?;
-                rows |= kept;
-            }
-        }
+    let input = KeyInput::new(open(segment).await?, Keep::Without(drop));
+    let mut built = write(vec![input], segment.index_version(), None).await?;
+    if let Some(details) = &segment.entry().details {
+        built.details = details.clone();
     }
+    Ok(built)
+}
+
+pub(super) async fn merge(sources: &[Source<'_>], spec: &BuildSpec) -> Result<BuiltIndex> {
+    let mut inputs = Vec::with_capacity(sources.len());
+    for source in sources {
+        inputs.push(KeyInput::new(open(source.files).await?, Keep::Only(source.rows)));
+    }
+    write(inputs, spec.index_version, spec.rows_hint).await
+}
+
+async fn write(inputs: Vec<KeyInput<'_>>, index_version: i32, rows: Option<u64>) -> Result<BuiltIndex> {
+    let compare = comparison(&DataType::UInt32).ok_or_else(|| Error::internal("codes have no order"))?;
+    let mut writer = KeyWriter::new(NAMES, &DataType::UInt32, "uint32");
+    let merged = merge_keys(inputs, compare, NAMES.layout, &mut writer).await?;
     let stats = collected([("tokens".to_owned(), writer.count().into())]);
-    let details = segment.entry().details.clone().unwrap_or_else(|| Ngram.details(&Params::new(), &DataType::Utf8));
-    let index_version = segment.index_version();
-    Ok(BuiltIndex { files: vec![file(writer)?], details, index_version, rows: rows.len(), stats })
+    let details = Ngram.details(&Params::new(), &DataType::Utf8);
+    // Texts without a trigram are in no list and cannot be counted.
+    let rows = rows.unwrap_or_else(|| merged.rows.len());
+    Ok(BuiltIndex { files: vec![file(writer)?], details, index_version, rows, stats })
 }
 
 pub(super) async fn inspect(segment: &SegmentFiles) -> Result<Value> {

@@ -18,7 +18,7 @@ use crate::index::btree::Btree;
 use crate::index::check::Check;
 use crate::index::params::{check_version, collected, flag, merge_known, positive};
 use crate::index::probe::{Matches, Op, Query};
-use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles};
+use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles, Source};
 
 /// Build parameter and metadata key: live rows per zone.
 const ROWS_PER_ZONE: &str = "rows_per_zone";
@@ -86,6 +86,10 @@ impl IndexMethod for ZoneMap {
         drop: &dyn Fn(u64) -> bool,
     ) -> Result<Option<BuiltIndex>> {
         read::copy_without(segment, data_type, drop).await
+    }
+
+    async fn merge(&self, sources: &[Source<'_>], spec: &BuildSpec) -> Result<Option<BuiltIndex>> {
+        read::merge(sources, spec).await
     }
 
     fn operators(&self) -> &'static [Op] {

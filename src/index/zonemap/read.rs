@@ -6,15 +6,16 @@ use roaring::RoaringTreemap;
 use serde_json::{Value, json};
 
 use crate::error::Result;
-use crate::file::gather::take;
+use crate::file::gather::{concat, take};
 use crate::format::schema::scalar_type;
 use crate::index::json::scalar;
+use crate::index::keep::Keep;
 use crate::index::order::extreme;
 use crate::index::zonemap::build::{Zones, encode};
 use crate::index::zonemap::details::params_of;
-use crate::index::zonemap::{DEFAULT_ROWS_PER_ZONE, FILE, ROWS_PER_ZONE};
+use crate::index::zonemap::{DEFAULT_ROWS_PER_ZONE, FILE, ROWS_PER_ZONE, rows_per_zone as rows_per_zone_of};
 use crate::index::zones::{ZoneFile, addresses, count_in};
-use crate::index::{BuildSpec, BuiltIndex, Params, SegmentFiles};
+use crate::index::{BuildSpec, BuiltIndex, Params, SegmentFiles, Source};
 
 fn rows_per_zone(file: &ZoneFile<'_>) -> Result<u64> {
     match file.file.metadata().get(ROWS_PER_ZONE) {
@@ -61,53 +62,90 @@ fn bounds_type(file: &ZoneFile<'_>) -> Result<String> {
     at.map(|field| field.logical_type.clone()).ok_or_else(|| file.corrupt("there is no column `min`"))
 }
 
-/// Drops the zones all of whose rows go, and the dropped rows from the null rows and counts of the others. Zones may stay
-/// wider than their rows: they are only a superset and every row is rechecked, the null rows are not.
+/// Zones and null rows that were kept of one or several files.
+#[derive(Default)]
+struct Kept {
+    low: Vec<ArrayRef>,
+    high: Vec<ArrayRef>,
+    zones: Zones,
+    nulls: RoaringTreemap,
+    rows: u64,
+}
+
+impl Kept {
+    /// Takes the zones of a file of which rows stay, and adjusts their counts of nulls. Zones may stay wider than their rows:
+    /// they are only a superset and every row is rechecked, the null rows are not. False for a file without null rows.
+    async fn add(&mut self, file: &ZoneFile<'_>, data_type: &DataType, rows: Keep<'_>) -> Result<bool> {
+        let Some(nulls) = file.null_rows().await? else { return Ok(false) };
+        let logical_type = bounds_type(file)?;
+        if scalar_type(&logical_type)? != *data_type {
+            return Err(file.corrupt(format!("`min` is {logical_type}, the indexed column is {data_type}")));
+        }
+        let old = zones(file).await?;
+        let kept_nulls = rows.of(&nulls);
+        let mut kept: Vec<usize> = Vec::new();
+        let counted = old.null_counts.iter().zip(&old.nan_counts);
+        for (at, ((null_count, nan_count), place)) in (0..).zip(counted.zip(old.places.iter())) {
+            let (fragment, start, length) = place;
+            let addresses = addresses(fragment, start, length)
+                .ok_or_else(|| file.corrupt(format!("zone {at} reaches past the rows a fragment can have")))?;
+            let Some(rows) = rows.in_zone(&addresses) else { continue };
+            let gone = count_in(&nulls, &addresses).saturating_sub(count_in(&kept_nulls, &addresses));
+            kept.push(at);
+            self.rows += rows;
+            self.zones.null_counts.push(u64::from(*null_count).saturating_sub(gone) as u32);
+            self.zones.nan_counts.push(*nan_count);
+            self.zones.places.push(place);
+        }
+        let [low, high] = bounds(file, data_type).await?;
+        self.low.push(take(&low, kept.iter().copied())?);
+        self.high.push(take(&high, kept.iter().copied())?);
+        self.nulls |= kept_nulls;
+        Ok(true)
+    }
+
+    fn write(self, spec: &BuildSpec, rows_per_zone: u64) -> Result<BuiltIndex> {
+        let bounds = [concat(&self.low, &spec.data_type)?, concat(&self.high, &spec.data_type)?];
+        encode(spec, rows_per_zone, bounds, self.zones, &self.nulls, self.rows)
+    }
+}
+
+/// Drops the zones all of whose rows go, and the dropped rows from what is stored of nulls.
 pub(super) async fn copy_without(
     segment: &SegmentFiles,
     data_type: &DataType,
     drop: &dyn Fn(u64) -> bool,
 ) -> Result<Option<BuiltIndex>> {
     let file = ZoneFile::open(segment, FILE).await?;
-    let Some(nulls) = file.null_rows().await? else { return Ok(None) };
-    let logical_type = bounds_type(&file)?;
-    if scalar_type(&logical_type)? != *data_type {
-        return Err(file.corrupt(format!("`min` is {logical_type}, the indexed column is {data_type}")));
+    let mut kept = Kept::default();
+    if !kept.add(&file, data_type, Keep::Without(drop)).await? {
+        return Ok(None);
     }
-    let old = zones(&file).await?;
-    let kept_nulls: RoaringTreemap = nulls.iter().filter(|address| !drop(*address)).collect();
-    let mut new = Zones::default();
-    let mut kept: Vec<usize> = Vec::new();
-    let counted = old.null_counts.iter().zip(&old.nan_counts);
-    for (at, ((null_count, nan_count), place)) in (0..).zip(counted.zip(old.places.iter())) {
-        let (fragment, start, length) = place;
-        let addresses = addresses(fragment, start, length)
-            .ok_or_else(|| file.corrupt(format!("zone {at} reaches past the rows a fragment can have")))?;
-        if length > 0 && addresses.clone().all(drop) {
-            continue;
-        }
-        let gone = count_in(&nulls, &addresses).saturating_sub(count_in(&kept_nulls, &addresses));
-        kept.push(at);
-        new.null_counts.push(u64::from(*null_count).saturating_sub(gone) as u32);
-        new.nan_counts.push(*nan_count);
-        new.places.push(place);
-    }
-    let [low, high] = bounds(&file, data_type).await?;
-    let pick = |array: ArrayRef| take(&array, kept.iter().copied());
     let spec = BuildSpec {
         data_type: data_type.clone(),
-        logical_type,
+        logical_type: bounds_type(&file)?,
         params: params(segment, &file)?,
         index_version: segment.index_version(),
         rows_hint: None,
     };
-    // The rows themselves are not in the file; spans of zones are all that can be counted.
-    let rows = new.places.lengths.iter().sum();
-    let mut built = encode(&spec, rows_per_zone(&file)?, [pick(low)?, pick(high)?], new, &kept_nulls, rows)?;
+    let mut built = kept.write(&spec, rows_per_zone(&file)?)?;
     if let Some(details) = &segment.entry().details {
         built.details = details.clone();
     }
     Ok(Some(built))
+}
+
+/// The zones of several files one after the other, where all were cut alike.
+pub(super) async fn merge(sources: &[Source<'_>], spec: &BuildSpec) -> Result<Option<BuiltIndex>> {
+    let wanted = rows_per_zone_of(&spec.params)?;
+    let mut kept = Kept::default();
+    for source in sources {
+        let file = ZoneFile::open(source.files, FILE).await?;
+        if rows_per_zone(&file)? != wanted || !kept.add(&file, &spec.data_type, Keep::Only(source.rows)).await? {
+            return Ok(None);
+        }
+    }
+    kept.write(spec, wanted).map(Some)
 }
 
 pub(super) async fn inspect(segment: &SegmentFiles) -> Result<Value> {
