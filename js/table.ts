@@ -11,8 +11,8 @@ import { WorkerPool } from "./pool.js";
 import { callbacksOf, Store, storeFor } from "./stores.js";
 import type { StoreOptions } from "./stores.js";
 import type {
-  AuditReport, BranchInfo, BuildPlan, BuiltSegment, CommittingEvent, CreateIndexPlan, DropIndexPlan, FieldInfo, FragmentColumns, FragmentInfo, IndexInfo,
-  MergePlan, Plan, Probe, ProgressEvent, RefreshPlan, RefreshReport, Report,
+  AuditReport, BranchInfo, BuildPlan, BuiltSegment, CommittingEvent, CreateIndexPlan, DiscardPlan, DropIndexPlan, FieldInfo, FragmentColumns, FragmentInfo, IndexInfo,
+  MergePlan, OrphanList, Plan, Probe, ProgressEvent, RefreshPlan, RefreshReport, RemovalPlan, RemovalReport, Report,
   RequestCounts, RequestEvent, SegmentContents, SegmentInfo, ShowDocument, TagInfo, TransactionInfo,
   VersionInfo,
 } from "./types.js";
@@ -124,7 +124,7 @@ interface TableInfo {
 /** Errors of a commit after which it is certain that nothing was committed, so that what was built can be removed. */
 const NOT_COMMITTED: ReadonlySet<ErrorCode> = new Set([
   "ABORTED", "INDEX_NOT_FOUND", "INDEX_AMBIGUOUS", "INDEX_EXISTS", "INDEX_DROPPED", "INDEX_CHANGED", "COLUMN_NOT_FOUND", "DETAILS_DIFFER", "NOTHING_LEFT",
-  "PARTIAL_REPLACEMENT", "BITMAP_UNKNOWN", "TYPE_CHANGED", "OVERLAP", "UUID_IN_USE", "STALE_PLAN", "COMMIT_CONFLICT", "HISTORY_UNSUPPORTED",
+  "PARTIAL_REPLACEMENT", "BITMAP_UNKNOWN", "TYPE_CHANGED", "OVERLAP", "STALE_PLAN", "COMMIT_CONFLICT", "HISTORY_UNSUPPORTED",
   "UNSUPPORTED_FEATURE", "STORE_UNSAFE", "STORE_FULL", "INVALID_ARGUMENT",
 ] as const);
 
@@ -313,9 +313,38 @@ export class Table {
     return this.#call((glue) => glue.tablePlanDropIndex(this.#id, name), options.signal);
   }
 
+  /**
+   * Plans to remove what a job staged and did not commit: give its error (or the JSON of it, or of a report), or the segments that were
+   * built. Refused with `COMMIT_UNKNOWN` while the commit may still arrive, and with `INVALID_ARGUMENT` when it landed.
+   */
+  planDiscard(job: WhetstoneError | BuiltSegment[] | object, options: { signal?: AbortSignal } = {}): Promise<DiscardPlan> {
+    const document = job instanceof WhetstoneError ? job.toJSON() : job;
+    return this.#call((glue) => glue.tablePlanDiscard(this.#id, document), options.signal);
+  }
+
+  /** Plans and discards. */
+  async discard(job: WhetstoneError | BuiltSegment[] | object, options: { signal?: AbortSignal } = {}): Promise<RemovalReport> {
+    return this.run(await this.planDiscard(job, options), options);
+  }
+
+  /**
+   * What lies in the table's folders although no retained version of any branch names it. The answer is a plan: `table.run(list)` removes
+   * what is `removable`, which is older than `olderThan` milliseconds (7 days; at least one, since a running build may own the rest).
+   */
+  orphans(options: { olderThan?: number; signal?: AbortSignal } = {}): Promise<OrphanList> {
+    const { olderThan, signal } = options;
+    if (olderThan !== undefined) wholeNumber("olderThan", olderThan, 0);
+    return this.#call((glue) => glue.tableOrphans(this.#id, olderThan === undefined ? {} : { older_than_ms: olderThan }), signal);
+  }
+
   /** Executes a plan. When it fails before the commit, what was uploaded is removed, or listed in the error. */
-  async run(plan: Plan, options: RunOptions = {}): Promise<Report> {
+  async run(plan: Plan, options?: RunOptions): Promise<Report>;
+  async run(plan: RemovalPlan, options?: RunOptions): Promise<RemovalReport>;
+  async run(plan: Plan | RemovalPlan, options: RunOptions = {}): Promise<Report | RemovalReport> {
     this.#open();
+    if (plan.kind === "discard" || plan.kind === "orphans") {
+      return this.#call<RemovalReport>((glue) => glue.tableRemove(this.#id, plan), options.signal);
+    }
     this.#engine.sync((glue) => glue.checkPlan(plan));
     const { signal, onProgress } = options;
     if (signal?.aborted) throw aborted();

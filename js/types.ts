@@ -322,8 +322,64 @@ export interface DropIndexPlan {
   segments: SegmentFate[];
 }
 
-/** Any plan. */
+/** Any plan of a job on an index. */
 export type Plan = BuildPlan | DropIndexPlan;
+
+/** A plan to remove what a job staged and, as is certain, will never commit. */
+export interface DiscardPlan {
+  format: Count;
+  kind: "discard";
+  table: string;
+  branch: string | null;
+  v_plan: Count;
+  /** The transaction that was to commit it; `null` when none was sent. */
+  transaction: string | null;
+  /** Why it is certain. */
+  why: string;
+  segments: { uuid: string; files: string[]; bytes: Count }[];
+}
+
+/** What no retained version of any branch names; also the plan to remove what of it is `removable`. */
+export interface OrphanList {
+  format: Count;
+  kind: "orphans";
+  table: string;
+  branch: string | null;
+  v_plan: Count;
+  /** Only what is older may be removed. */
+  older_than_ms: Count;
+  /** Manifests that were read for it. */
+  manifests: Count;
+  removable_bytes: Count;
+  orphans: Orphan[];
+}
+
+/** One thing that no retained version names. */
+export interface Orphan {
+  what: "segment" | "row_map" | "transaction";
+  /** Folder or file, relative to the branch's root. */
+  path: string;
+  files: Count;
+  bytes: Count;
+  /** Since the youngest of its files was written; `null` when the store does not say. */
+  age_ms: Count | null;
+  removable: boolean;
+  why: string;
+}
+
+/** A plan that removes files and commits nothing. */
+export type RemovalPlan = DiscardPlan | OrphanList;
+
+/** What a removal did. */
+export interface RemovalReport {
+  kind: RemovalPlan["kind"];
+  /** Objects, relative to the branch's root. */
+  removed: string[];
+  bytes: Count;
+  /** What was to be removed and is still there. */
+  left: { path: string; why: string }[];
+  requests: RequestCounts;
+}
 
 /** A segment that was built and uploaded, but that no manifest names yet. */
 export interface BuiltSegment {
@@ -365,7 +421,7 @@ export interface RefreshReport {
   version_before: Count;
   /** The version committed, or the one found current when there was nothing to do. */
   version: Count;
-  attempts: { version: Count; outcome: "committed" | "lost" | "nothing_to_do"; why: string | null }[];
+  attempts: { version: Count; outcome: "committed" | "lost" | "unknown" | "nothing_to_do"; why: string | null }[];
   /** Uuid of the transaction; `null` when nothing was committed. */
   transaction: string | null;
   /** Milliseconds the verification and commit took. */
@@ -381,7 +437,7 @@ export interface CommittingEvent {
   /** `null` on the main branch. */
   branch: string | null;
   index_name: string;
-  /** Uuid of the transaction, the same for every attempt. */
+  /** Uuid of the transaction: the same for every attempt, unless one was overtaken by versions that had been there before. */
   transaction: string;
   /** Version this attempt tries to become. */
   version: Count;

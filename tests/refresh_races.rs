@@ -11,9 +11,13 @@ use common::shared::{Shared, rewrite};
 use futures::executor::block_on;
 use serde_json::{Value, json};
 use uuid::Uuid;
+use whetstone::env::TestEnv;
 use whetstone::format::index_metadata::IndexMetadata;
+use whetstone::maintain::{OrphanOptions, commit_drop, discard_staged, orphans, plan_discard, plan_drop_index, remove_orphans};
 use whetstone::refresh::{BuiltSegment, RefreshPlan, RefreshReport, build_segment, commit_segments, plan_refresh};
-use whetstone::table::Table;
+use whetstone::store::{Store, StoreKind};
+use whetstone::table::publish::tell_nobody;
+use whetstone::table::{At, Table};
 use whetstone::{Changed, Error, ErrorCode};
 
 fn planned(table: &Table, index: &str, options: Value) -> (RefreshPlan, Vec<BuiltSegment>) {
@@ -155,4 +159,188 @@ fn documents_that_do_not_fit_together_are_refused() {
     let mut more = built;
     more[0].fragments.insert(0, 0);
     assert_eq!(commit(&table, &(plan, more)).unwrap_err().code(), ErrorCode::InvalidArgument);
+}
+
+/// What --json prints of an error.
+fn document(error: &Error) -> Value {
+    json!({"error": {"code": error.code().as_str(), "message": error.message(), "detail": error.detail(), "changed": error.changed()}})
+}
+
+fn manifest_name(version: u64) -> String {
+    format!("_versions/{:020}.manifest", u64::MAX - version)
+}
+
+/// While `table` commits, after it wrote its transaction: what `meanwhile` does, once.
+fn meanwhile(table: &Table, meanwhile: impl Fn() + Send + Sync + 'static) {
+    let once = AtomicBool::new(true);
+    let job = Arc::new(meanwhile);
+    table.store().on_request(Some(Arc::new(move |request| {
+        if request.method == "PUT" && request.path.contains("_transactions/") && once.swap(false, Ordering::Relaxed) {
+            let job = job.clone();
+            std::thread::spawn(move || job()).join().unwrap();
+        }
+    })));
+}
+
+#[test]
+fn what_was_staged_is_discarded_once_it_is_certain() {
+    let shared = Shared::new("fragments_one_wide");
+    let table = shared.open(1);
+    let mine = planned(&table, "k_idx", json!({}));
+    let kept = planned(&table, "k_idx", json!({}));
+    rewrite(&table, |section| section.retain(|e| e.name != "k_idx"));
+    let error = commit(&table, &mine).unwrap_err();
+    let plan = block_on(plan_discard(&table, &document(&error))).unwrap();
+    assert_eq!(plan.segments.iter().map(|s| s.uuid).collect::<Vec<_>>(), mine.1.iter().map(|b| b.uuid).collect::<Vec<_>>());
+    let removal = block_on(discard_staged(&table, &plan)).unwrap();
+    assert_eq!((removal.removed.len(), removal.left.len()), (mine.1.iter().map(|b| b.staged.len()).sum(), 0));
+    assert!(folder_is_empty(&shared, &mine.1));
+    assert!(!folder_is_empty(&shared, &kept.1), "only what the document names");
+    // The segments themselves are a document too.
+    let plan = block_on(plan_discard(&table, &serde_json::to_value(&kept.1).unwrap())).unwrap();
+    block_on(discard_staged(&table, &plan)).unwrap();
+    assert!(folder_is_empty(&shared, &kept.1));
+    assert_eq!(block_on(plan_discard(&table, &json!({"added": []}))).unwrap_err().code(), ErrorCode::InvalidArgument);
+}
+
+#[test]
+fn nothing_that_was_or_may_be_committed_is_discarded() {
+    let shared = Shared::new("fragments_one_wide");
+    let table = shared.open(1);
+    let mine = planned(&table, "k_idx", json!({}));
+    let staged: Vec<String> = mine.1.iter().flat_map(|b| b.staged.clone()).collect();
+    let next = table.version() + 1;
+    // The answer to the request for the next version was lost, and the version is not there: it may still come.
+    let unknown = |transaction: &str| json!({"error": {"code": "COMMIT_UNKNOWN", "detail": {"version": next, "transaction": transaction, "staged": staged}}});
+    let error = block_on(plan_discard(&table, &unknown(&Uuid::from_u128(3).to_string()))).unwrap_err();
+    assert_eq!((error.code(), error.changed()), (ErrorCode::CommitUnknown, Changed::Nothing));
+    // It came after all: the plan made before that removes nothing.
+    let early = block_on(plan_discard(&table, &serde_json::to_value(&mine.1).unwrap())).unwrap();
+    let (report, _) = commit(&table, &mine).unwrap();
+    let removal = block_on(discard_staged(&table, &early)).unwrap();
+    assert_eq!((removal.removed.len(), removal.left.len()), (0, mine.1.len()));
+    for landed in [unknown(&report.transaction.unwrap().to_string()), serde_json::to_value(&report).unwrap()] {
+        let error = block_on(plan_discard(&table, &landed)).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::InvalidArgument);
+        assert!(error.message().contains("was committed"), "{error}");
+    }
+    assert!(!folder_is_empty(&shared, &mine.1));
+}
+
+#[test]
+fn once_another_writer_has_the_version_the_outcome_is_certain() {
+    let shared = Shared::new("fragments_one_wide");
+    let table = shared.open(1);
+    let mine = planned(&table, "k_idx", json!({}));
+    let staged: Vec<String> = mine.1.iter().flat_map(|b| b.staged.clone()).collect();
+    let lost =
+        json!({"detail": {"version": table.version() + 1, "transaction": Uuid::from_u128(3).to_string(), "staged": staged}});
+    rewrite(&table, |_| {});
+    let plan = block_on(plan_discard(&table, &lost)).unwrap();
+    assert!(plan.why.contains("another transaction"), "{}", plan.why);
+    block_on(discard_staged(&table, &plan)).unwrap();
+    assert!(folder_is_empty(&shared, &mine.1));
+}
+
+#[test]
+fn orphans_are_what_no_version_names_and_only_old_ones_go() {
+    const DAY: u64 = 24 * 3_600_000;
+    let shared = Shared::new("fragments_one_wide");
+    let table = shared.open(1);
+    let mine = planned(&table, "k_idx", json!({}));
+    let theirs = planned(&table, "k_idx", json!({}));
+    let (_, after) = commit(&table, &mine).unwrap();
+    let old_segments: Vec<Uuid> = table.manifest().indices.iter().map(|e| e.uuid).collect();
+    rewrite(&after, |section| section.retain(|e| e.name != "k_idx"));
+    block_on(shared.store(2).put("_transactions/3-lost.txn", vec![Bytes::from_static(b"x")])).unwrap();
+    block_on(shared.store(2).put("_fri/0a/stable_partition.lance", vec![Bytes::from_static(b"x")])).unwrap();
+    // Ten days from now, by a clock of its own: the memory store stamps with the real one.
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as i64;
+    let env = Arc::new(TestEnv::new(now + 10 * DAY as i64, 5));
+    let later =
+        block_on(Table::open(Store::new(shared.memory(), Default::default(), StoreKind::Memory, env), At::Latest, None)).unwrap();
+    let young = block_on(orphans(&later, &OrphanOptions { older_than_ms: Some(30 * DAY) })).unwrap();
+    let old = block_on(orphans(&later, &OrphanOptions::default())).unwrap();
+    let paths = |list: &whetstone::maintain::Orphans| list.orphans.iter().map(|o| o.path.clone()).collect::<Vec<_>>();
+    let mut expected: Vec<String> = theirs.1.iter().map(|b| format!("_indices/{}", b.uuid)).collect();
+    expected.extend(["_fri/0a".to_owned(), "_transactions/3-lost.txn".to_owned()]);
+    assert_eq!(paths(&old), expected, "a dropped index is still named by the versions before");
+    assert_eq!(paths(&young), expected);
+    assert!(young.orphans.iter().all(|o| !o.removable && o.why.contains("young")));
+    assert!(old.orphans.iter().all(|o| o.removable && o.age_ms.is_some_and(|age| age / DAY >= 9)));
+    assert_eq!(
+        block_on(orphans(&later, &OrphanOptions { older_than_ms: Some(DAY - 1) })).unwrap_err().code(),
+        ErrorCode::InvalidArgument
+    );
+    assert!(block_on(remove_orphans(&later, &young)).unwrap().removed.is_empty());
+    let removal = block_on(remove_orphans(&later, &old)).unwrap();
+    assert_eq!(removal.bytes, old.removable_bytes);
+    assert!(removal.left.is_empty() && block_on(orphans(&later, &OrphanOptions::default())).unwrap().orphans.is_empty());
+    for uuid in old_segments.into_iter().chain(mine.1.iter().map(|b| b.uuid)) {
+        assert!(!block_on(shared.store(9).list(&format!("_indices/{uuid}"))).unwrap().is_empty(), "{uuid} was in use");
+    }
+}
+
+#[test]
+fn an_orphan_that_a_version_names_by_now_stays() {
+    let shared = Shared::new("fragments_one_wide");
+    let table = shared.open(1);
+    let mine = planned(&table, "k_idx", json!({}));
+    let env = Arc::new(TestEnv::new(4_000_000_000_000, 5));
+    let later =
+        block_on(Table::open(Store::new(shared.memory(), Default::default(), StoreKind::Memory, env), At::Latest, None)).unwrap();
+    let list = block_on(orphans(&later, &OrphanOptions::default())).unwrap();
+    assert_eq!(list.orphans.len(), 1);
+    commit(&table, &mine).unwrap();
+    let removal = block_on(remove_orphans(&later, &list)).unwrap();
+    assert_eq!((removal.removed.len(), removal.left.len()), (0, 1));
+    assert!(!folder_is_empty(&shared, &mine.1));
+}
+
+#[test]
+fn a_number_that_a_cleanup_set_free_is_no_version() {
+    let shared = Shared::new("fragments_one_wide");
+    let table = shared.open(1);
+    let plan = block_on(plan_drop_index(&table, "k_idx")).unwrap();
+    let (other, store, base) = (shared.open(2), shared.store(3), table.version());
+    // The writer sleeps; two versions come, and the versions before the newest are cleaned up.
+    meanwhile(&table, move || {
+        let newest = rewrite(&rewrite(&other, |_| {}), |_| {});
+        assert_eq!(newest.version(), base + 2);
+        for version in 1..newest.version() {
+            block_on(store.delete(&manifest_name(version))).unwrap();
+        }
+    });
+    let (report, after) = block_on(commit_drop(&table, &plan, &tell_nobody)).unwrap();
+    assert_eq!(
+        report.attempts.iter().map(|a| (a.version - base, a.outcome.as_str())).collect::<Vec<_>>(),
+        [(1, "lost"), (3, "committed")]
+    );
+    assert!(report.attempts[0].why.as_deref().unwrap().contains("cleaned up"), "{:?}", report.attempts);
+    assert_eq!(after.version(), base + 3);
+    let there: Vec<u64> = block_on(after.versions()).unwrap().iter().map(|v| v.version).collect();
+    assert_eq!(there, [base + 2, base + 3], "what was written into the gap is gone again");
+    assert_eq!(block_on(after.transaction(base + 3)).unwrap().unwrap().uuid, report.transaction.unwrap().to_string());
+}
+
+#[test]
+fn where_the_order_of_versions_cannot_be_told_nothing_is_claimed() {
+    let shared = Shared::new("fragments_one_wide");
+    let table = shared.open(1);
+    let mine = planned(&table, "k_idx", json!({}));
+    let (other, store, base) = (shared.open(2), shared.store(3), table.version());
+    meanwhile(&table, move || {
+        let newest = rewrite(&rewrite(&rewrite(&other, |_| {}), |_| {}), |_| {});
+        for version in 1..newest.version() {
+            block_on(store.delete(&manifest_name(version))).unwrap();
+        }
+    });
+    let error = commit(&table, &mine).unwrap_err();
+    assert_eq!((error.code(), error.changed()), (ErrorCode::CommitUnknown, Changed::Unknown));
+    assert_eq!(error.detail().get("version"), Some(&json!(base + 1)));
+    assert!(error.message().contains("whetstone transaction"), "{error}");
+    let staged: Vec<&String> = mine.1.iter().flat_map(|b| &b.staged).collect();
+    assert_eq!(error.detail().get("staged"), Some(&json!(staged)));
+    assert_eq!(error.detail()["attempts"][0]["outcome"], "unknown");
+    assert!(!folder_is_empty(&shared, &mine.1));
 }

@@ -112,6 +112,17 @@ async function run(invocation: Invocation, signal: AbortSignal): Promise<void> {
     }
     case "transaction":
       return answer(invocation, await table.transaction(second ?? "", { signal }), (found) => render.transaction(second ?? "", found));
+    case "discard": {
+      const plan = await table.planDiscard(await readDocument(second ?? ""), { signal });
+      if (invocation.flag("dry-run")) return answer(invocation, plan, render.discard);
+      return answer(invocation, await table.run(plan, { signal }), render.removal);
+    }
+    case "orphans": {
+      const age = duration(invocation.text("older-than"));
+      const list = await table.orphans({ ...(age === undefined ? {} : { olderThan: age }), signal });
+      if (!invocation.flag("remove")) return answer(invocation, list, render.orphans);
+      return answer(invocation, await table.run(list, { signal }), render.removal);
+    }
     case "audit":
     case null:
   }
@@ -195,6 +206,27 @@ async function job(invocation: Invocation, table: Table, plan: Plan, options: { 
   // The bar is gone before anything is printed where it was.
   const report = await table.run(plan, { ...options, onProgress: (event) => shown.event(event) }).finally(() => shown.end());
   answer(invocation, report, (document) => render.report(document, plan.kind));
+}
+
+/** A JSON file, or stdin. */
+async function readDocument(file: string): Promise<object> {
+  try {
+    const document = JSON.parse(file === "-" ? readFileSync(0, "utf8") : await readFile(file, "utf8")) as unknown;
+    if (typeof document === "object" && document !== null) return document;
+  } catch (error) {
+    throw new UsageError(`${file} holds no JSON document: ${(error as Error).message}`);
+  }
+  throw new UsageError(`${file} holds no JSON document`);
+}
+
+const UNITS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+
+/** An age such as 7d in milliseconds. */
+function duration(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const found = /^(\d{1,9})([smhd])$/.exec(text);
+  if (found === null) throw new UsageError(`--older-than takes a number with s, m, h or d, not ${text}`);
+  return Number(found[1]) * UNITS[found[2] as keyof typeof UNITS];
 }
 
 async function readPlan(file: string, kind: Plan["kind"], index: string): Promise<Plan> {

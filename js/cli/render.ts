@@ -1,5 +1,5 @@
 // The documents as text.
-import type { AuditReport, BuildPlan, FragmentInfo, IndexInfo, Plan, Probe, RefreshReport, SegmentContents, SegmentInfo, ShowDocument, TransactionInfo } from "../types.js";
+import type { AuditReport, BuildPlan, DiscardPlan, FragmentInfo, IndexInfo, OrphanList, Plan, Probe, RefreshReport, RemovalReport, SegmentContents, SegmentInfo, ShowDocument, TransactionInfo } from "../types.js";
 import { count, name, pairs, percent, plural, ranges, size, table } from "./text.js";
 
 /** Lines of `show`. */
@@ -178,4 +178,40 @@ export function transaction(uuid: string, found: TransactionInfo | null): string
   if (found === null) return `${uuid}: no readable version carries this transaction`;
   const version = found.version === null ? "not committed, as far as can be read" : `version ${found.version}`;
   return pairs([["transaction", found.uuid], ["operation", found.operation], ["read version", String(found.read_version)], ["became", version]]);
+}
+
+/** Lines of a plan to discard. */
+export function discard(plan: DiscardPlan): string {
+  const rows = table(plan.segments, [
+    { head: "SEGMENT", cell: (s) => s.uuid },
+    { head: "FILES", cell: (s) => count(s.files.length), right: true },
+    { head: "SIZE", cell: (s) => size(s.bytes), right: true },
+  ]);
+  return `nothing of it was committed: ${plan.why}\n\n${rows}`;
+}
+
+/** Lines of `orphans`. */
+export function orphans(list: OrphanList): string {
+  if (list.orphans.length === 0) return `nothing: all that is there is named by one of ${plural(list.manifests, "version")}`;
+  const rows = table(list.orphans, [
+    { head: "WHAT", cell: (o) => o.what.replace("_", " ") },
+    { head: "PATH", cell: (o) => o.path },
+    { head: "FILES", cell: (o) => count(o.files), right: true },
+    { head: "SIZE", cell: (o) => size(o.bytes), right: true },
+    { head: "AGE", cell: (o) => age(o.age_ms), right: true },
+    { head: "REMOVABLE", cell: (o) => (o.removable ? "yes" : `no: ${o.why}`) },
+  ]);
+  return `${rows}\n\n${size(list.removable_bytes)} may be removed: orphans --remove does it`;
+}
+
+function age(ms: number | null): string {
+  if (ms === null) return "unknown";
+  const hours = Math.floor(ms / 3_600_000);
+  return hours < 48 ? `${hours} h` : `${Math.floor(hours / 24)} d`;
+}
+
+/** Lines of what was removed. */
+export function removal(report: RemovalReport): string {
+  const left = report.left.map((one) => `left: ${one.path}, ${one.why}`);
+  return [`removed ${plural(report.removed.length, "object")}, ${size(report.bytes)}`, ...left].join("\n");
 }

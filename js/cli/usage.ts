@@ -35,6 +35,8 @@ const OPTIONS = {
   deferred: { help: "commit the definition only; a refresh indexes the rows" },
   replace: { help: "replace an index of that name on the same column" },
   "dry-run": { help: "only plan" },
+  "older-than": { value: "AGE", help: "only what is older: a number with s, m, h or d (7d)" },
+  remove: { help: "remove what may be removed; without it nothing is" },
   fragment: { value: "ID", help: "only rows of this fragment" },
   limit: { value: "ROWS", help: "at most so many rows" },
   arrow: { value: "FILE", help: "write the rows into this file, as an Arrow IPC stream" },
@@ -75,6 +77,8 @@ export const COMMANDS = {
   probe: { arguments: ["TABLE", "INDEX", "OP", "VALUE"], optional: true, options: TABLE, help: "what of the table a condition has to look at" },
   audit: { arguments: ["TABLE", "INDEX"], options: [...TABLE, "sample"], help: "hold the index against its column, row by row" },
   transaction: { arguments: ["TABLE", "UUID"], options: TABLE, help: "which version a transaction became, if any" },
+  discard: { arguments: ["TABLE", "REPORT.json"], options: [...TABLE, "dry-run"], help: "remove what a job staged and, as is certain, did not commit; - is stdin" },
+  orphans: { arguments: ["TABLE"], options: [...TABLE, "older-than", "remove"], help: "what lies in the table's folders and no version names" },
   serve: { arguments: ["DIR"], options: ["json", "quiet", "help", "port", "host", "writable", "origin", "page", "open"], help: "serve a folder of tables over HTTP, and the page" },
 } as const satisfies Record<string, Command>;
 

@@ -9,6 +9,7 @@ mod columns;
 mod convert;
 mod host;
 mod jobs;
+mod leftovers;
 mod store;
 mod table;
 mod task;

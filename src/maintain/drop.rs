@@ -156,8 +156,4 @@ impl Proposal for Drop<'_> {
         }
         Ok(Decision::Publish(IndexChange { new: Vec::new(), removed, left_out: Vec::new() }))
     }
-
-    fn is_in(&self, _latest: &Table) -> bool {
-        false
-    }
 }

@@ -1,18 +1,26 @@
 //! Jobs on an index other than keeping it complete: making one, taking one away, holding one against its column.
 //!
 //! `create` and `merge` plan with the planner of a refresh, and their plans are built and committed like one; `drop` has nothing
-//! to build; `audit`, `inspect` and `probe` change nothing.
+//! to build; `audit`, `inspect` and `probe` change nothing. `discard` and `orphans` remove `leftovers`: files that, after a look at
+//! every retained manifest (`references`), nothing names.
 
 pub mod audit;
 pub mod create;
+pub mod discard;
 pub mod drop;
 pub mod inspect;
+pub mod leftovers;
 pub mod merge;
+pub mod orphans;
 pub mod probe;
+mod references;
 
 pub use audit::{AuditOptions, AuditReport, audit};
 pub use create::{CreateOptions, plan_create_index};
+pub use discard::{DISCARD, DiscardPlan, StagedSegment, check_discard, discard_staged, plan_discard};
 pub use drop::{DROP, DropPlan, check_drop, commit_drop, plan_drop_index};
 pub use inspect::inspect;
+pub use leftovers::{Left, Removal};
 pub use merge::{MergeOptions, plan_merge};
+pub use orphans::{ORPHANS, Orphan, OrphanOptions, Orphans, check_orphans, orphans, remove_orphans};
 pub use probe::{Probe, probe};

@@ -1,5 +1,7 @@
 //! Publishing what was built for a plan: the refresh half of the one commit loop (`table::publish`).
 
+use std::cell::Cell;
+
 use async_trait::async_trait;
 
 use super::build::{check_sizes, discard};
@@ -10,8 +12,12 @@ use super::task::BuiltSegment;
 use super::verify::{Verdict, verify};
 use crate::coverage::sets::{declared, established};
 use crate::error::{Changed, Error, Result};
+use crate::store::Store;
 use crate::table::Table;
 use crate::table::publish::{Decision, OnCommitting, Proposal, Published, publish, tell_nobody};
+
+/// How long files that were seen whole are taken to be there, in milliseconds.
+const CHECKED_FOR_MS: i64 = 3_600_000;
 
 /// Publishes what was built for a plan in one CreateIndex transaction, or says truthfully why not. The table returned is at
 /// the version committed (or found current when there was nothing to do).
@@ -52,10 +58,15 @@ async fn run(
             Published { table: table.clone(), change: None, left_out: Vec::new(), attempts: Vec::new(), transaction: None };
         return Ok((report(plan, built, &nothing), nothing.table));
     }
-    for segment in built {
-        check_sizes(table.store(), &format!("_indices/{}", segment.uuid), &segment.files).await?;
+    let mut published = publish(table, &Built { plan, built, checked_ms: Cell::new(None) }, committing).await?;
+    if published.change.is_none() {
+        // Certain: nothing of it was committed, and nothing of it is on its way.
+        let left = discard(published.table.store(), &staged_of(built)).await;
+        if let (false, Some(last)) = (left.is_empty(), published.attempts.last_mut()) {
+            let why = last.why.take().unwrap_or_default();
+            last.why = Some(format!("{why}; still on the store, named by no manifest: {}", left.join(", ")));
+        }
     }
-    let published = publish(table, &Built { plan, built }, committing).await?;
     Ok((report(plan, built, &published), published.table))
 }
 
@@ -63,6 +74,23 @@ async fn run(
 struct Built<'a> {
     plan: &'a RefreshPlan,
     built: &'a [BuiltSegment],
+    /// When their files were last seen to be whole.
+    checked_ms: Cell<Option<i64>>,
+}
+
+impl Built<'_> {
+    /// Whether the files are there: Lance removes what no manifest names after some days, and a machine may sleep that long.
+    async fn check_files(&self, store: &Store) -> Result<()> {
+        let now = store.env().now_ms();
+        if self.checked_ms.get().is_some_and(|then| now.saturating_sub(then) < CHECKED_FOR_MS) {
+            return Ok(());
+        }
+        for segment in self.built {
+            check_sizes(store, &format!("_indices/{}", segment.uuid), &segment.files).await?;
+        }
+        self.checked_ms.set(Some(now));
+        Ok(())
+    }
 }
 
 #[async_trait(?Send)]
@@ -72,21 +100,13 @@ impl Proposal for Built<'_> {
     }
 
     async fn decide(&self, latest: &Table) -> Result<Decision> {
+        self.check_files(latest.store()).await?;
         Ok(match verify(latest, self.plan, self.built).await? {
             Verdict::Publish(change) => Decision::Publish(change),
             Verdict::NothingToDo(left_out) => {
-                let left = discard(latest.store(), &staged_of(self.built)).await;
-                let mut why = "other segments cover everything that was built".to_owned();
-                if !left.is_empty() {
-                    why = format!("{why}; still on the store, named by no manifest: {}", left.join(", "));
-                }
-                Decision::Nothing { why, left_out }
+                Decision::Nothing { why: "other segments cover everything that was built".to_owned(), left_out }
             }
         })
-    }
-
-    fn is_in(&self, latest: &Table) -> bool {
-        latest.manifest().indices.iter().any(|e| self.built.iter().any(|b| b.uuid == e.uuid))
     }
 }
 
@@ -135,10 +155,11 @@ fn check_documents(table: &Table, plan: &RefreshPlan, built: &[BuiltSegment]) ->
 
 /// The error, saying which files lie on the store that no manifest names.
 fn with_staged(error: Error, staged: &[String]) -> Error {
-    if staged.is_empty() || error.changed() == Changed::Unknown {
+    if staged.is_empty() {
         return error;
     }
-    error.with("staged", staged.to_vec()).with_changed(Changed::Staged)
+    let changed = if error.changed() == Changed::Unknown { Changed::Unknown } else { Changed::Staged };
+    error.with("staged", staged.to_vec()).with_changed(changed)
 }
 
 /// What became of it, read from the version that was written.

@@ -324,6 +324,48 @@ impl Store {
         with_retries(&self.env, || self.list_folder(dir)).await
     }
 
+    /// Names of the folders directly below `dir`, sorted.
+    pub async fn folders(&self, dir: &str) -> Result<Vec<String>> {
+        let location = self.locate(dir)?;
+        let below = |path: &Path| Some(path.as_ref().strip_prefix(location.as_ref())?.trim_matches('/').to_owned());
+        let mut names = Vec::new();
+        let mut token = None;
+        loop {
+            let (found, next) = match &self.pages {
+                Some(pages) => {
+                    with_retries(&self.env, || async {
+                        let options =
+                            PaginatedListOptions { delimiter: Some("/".into()), page_token: token.clone(), ..Default::default() };
+                        let timer = self.start();
+                        let listed = pages.list_paginated(Some(&format!("{location}/")), options).await;
+                        self.finish(timer, "LIST", dir, None, 0, 0, status_of("LIST", &listed));
+                        let page = listed.map_err(|error| listing_error(dir, &error))?;
+                        Ok((page.result.common_prefixes, page.page_token))
+                    })
+                    .await?
+                }
+                None => {
+                    with_retries(&self.env, || async {
+                        let timer = self.start();
+                        let listed = self.object.list_with_delimiter(Some(&location)).await;
+                        self.finish(timer, "LIST", dir, None, 0, 0, status_of("LIST", &listed));
+                        match listed {
+                            Ok(list) => Ok((list.common_prefixes, None)),
+                            Err(object_store::Error::NotFound { .. }) => Ok((Vec::new(), None)),
+                            Err(error) => Err(listing_error(dir, &error)),
+                        }
+                    })
+                    .await?
+                }
+            };
+            names.extend(found.iter().filter_map(below).filter(|name| !name.is_empty() && !name.contains('/')));
+            token = next;
+            if token.is_none() {
+                return Ok(sorted_by(names, Ord::cmp));
+            }
+        }
+    }
+
     /// The first `max` objects below `dir` in name order and whether they are all. Stores that do not list in order give
     /// everything.
     pub async fn list_page(&self, dir: &str, max: usize) -> Result<(Vec<Entry>, bool)> {

@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::handle::{Table, transaction_of};
 use super::reading::{manifest_path, read_manifest};
+use super::succession::{Place, place_of};
 use crate::error::{Changed, Error, ErrorCode, Result};
 use crate::format::manifest::ManifestFile;
 use crate::format::naming::Naming;
@@ -21,12 +22,20 @@ const WAIT_MS: u64 = 400;
 pub enum CommitOutcome {
     /// The version carries our transaction.
     Landed(Table),
-    /// The version carries another transaction, or none of ours ever will: nothing was committed by us.
+    /// The version carries another transaction, or the store took none: nothing was committed by us.
     Lost {
-        /// Version that somebody else took; `None` = nobody did, the store refused or dropped our manifest.
-        taken: Option<u64>,
+        /// The version that somebody else made; `None` = nobody did, the store refused or dropped our manifest.
+        taken: Option<Table>,
         /// One clause for a report.
         why: String,
+    },
+    /// The version carried our transaction but is none of the history: higher ones were there before it, and the versions
+    /// between had been cleaned up. Nothing was committed by us.
+    Overtaken {
+        /// A version that was there before.
+        by: u64,
+        /// Our manifest, when it could not be taken away again.
+        left: Option<String>,
     },
     /// It cannot be found out. Nothing may be deleted.
     Unknown(Error),
@@ -59,7 +68,7 @@ impl Table {
         let txn = format!("_transactions/{}", next.transaction.file_name());
         store.put(&txn, vec![next.transaction.encode()]).await.map_err(|error| error.with_changed(Changed::Staged))?;
         let path = manifest_path(self.naming(), next.version);
-        let created = store.put_create(&path, vec![next.manifest]).await;
+        let created = store.put_create(&path, vec![next.manifest.clone()]).await;
         let clue = match created {
             // "Created" is believed only with our transaction in the object: some stores overwrite and say the same.
             Ok(Created::Yes) => None,
@@ -71,8 +80,18 @@ impl Table {
                 return Err(error.with_changed(Changed::Staged));
             }
         };
-        let outcome = self.resolve(&next.transaction.uuid, next.version, clue).await;
-        if matches!(outcome, CommitOutcome::Lost { .. }) {
+        let outcome = match self.resolve(&next.transaction.uuid, next.version, clue).await {
+            CommitOutcome::Landed(table) => match place_of(self, &next).await {
+                Place::InHistory => CommitOutcome::Landed(table),
+                // Nobody but us can have made it, and nobody builds on it.
+                Place::Overtaken(by) => {
+                    CommitOutcome::Overtaken { by, left: store.delete(&path).await.is_err().then(|| path.clone()) }
+                }
+                Place::Unclear(why) => CommitOutcome::Unknown(not_known(&next.transaction.uuid, next.version, &why)),
+            },
+            other => other,
+        };
+        if matches!(outcome, CommitOutcome::Lost { taken: Some(_), .. } | CommitOutcome::Overtaken { left: None, .. }) {
             // A definite loss: our transaction will never be looked for. Failing to delete it harms nobody.
             let _ = store.delete(&txn).await;
         }
@@ -94,10 +113,11 @@ impl Table {
                         Err(error) => CommitOutcome::Unknown(error.with_changed(Changed::Committed)),
                     };
                 }
-                Ok(Some((_, Some(_)))) => {
-                    return CommitOutcome::Lost {
-                        taken: Some(version),
-                        why: clue.unwrap_or_else(|| "the store let another writer replace our manifest".to_owned()),
+                Ok(Some((file, Some(_)))) => {
+                    let why = clue.unwrap_or_else(|| "the store let another writer replace our manifest".to_owned());
+                    return match self.adopt(file) {
+                        Ok(table) => CommitOutcome::Lost { taken: Some(table), why },
+                        Err(error) => CommitOutcome::Unknown(not_known(uuid, version, error.message())),
                     };
                 }
                 // A version without a readable transaction is nobody's: not ours, as far as that can be known.
@@ -112,19 +132,12 @@ impl Table {
                 return CommitOutcome::Lost { taken: None, why: clue.clone() };
             }
         }
-        let why = last.unwrap_or_default();
-        CommitOutcome::Unknown(
-            Error::new(
-                ErrorCode::CommitUnknown,
-                format!(
-                    "whether version {version} carries our transaction {uuid} cannot be found out ({why}); nothing was deleted"
-                ),
-            )
-            .with("version", version)
-            .with("transaction", uuid)
-            .with_changed(Changed::Unknown),
-        )
+        CommitOutcome::Unknown(not_known(uuid, version, &last.unwrap_or_default()))
     }
+}
+
+fn not_known(uuid: &str, version: u64, why: &str) -> Error {
+    Error::new(ErrorCode::CommitUnknown, why).with("version", version).with("transaction", uuid).with_changed(Changed::Unknown)
 }
 
 type Owned = Option<(ManifestFile, Option<String>)>;

@@ -180,9 +180,15 @@ impl Table {
                 Err(error) => Err(error),
             },
             At::Latest => {
-                let (store, naming, fetched) = open_latest(&self.store).await?;
+                let (store, naming, fetched) = match open_latest(&self.store).await {
+                    // An old listing may name nothing but what was cleaned up.
+                    Err(error) if error.code() == ErrorCode::TableNotFound => {
+                        return self.beyond_listing(&self.store, 0).await.map_err(|_| error);
+                    }
+                    found => found?,
+                };
                 if fetched.file.manifest.version < self.version() {
-                    return Err(made_anew(&store, self.version(), fetched.file.manifest.version));
+                    return self.beyond_listing(&store, fetched.file.manifest.version).await;
                 }
                 Ok(Table { store, naming, ..self.with(fetched)? })
             }
@@ -192,6 +198,25 @@ impl Table {
     /// The newest version of the same branch. A table that went back in versions was deleted and made anew: `STALE_PLAN`.
     pub async fn latest(&self) -> Result<Table> {
         self.at(At::Latest).await
+    }
+
+    /// The listing ends at version `listed`, below this one. While this one is there to be read the listing is old, and reading
+    /// on from here finds the newest; else the table is another.
+    async fn beyond_listing(&self, store: &Store, listed: u64) -> Result<Table> {
+        match read_manifest(&self.store, self.naming, self.version(), None).await {
+            Ok(fetched) if fetched.file.manifest.raw == self.file.manifest.raw => {}
+            Err(error) if !is_not_found(&error) => return Err(error),
+            _ => return Err(made_anew(store, self.version(), listed)),
+        }
+        let mut newest = self.clone();
+        while let Some(next) = newest.version().checked_add(1) {
+            match read_manifest(&self.store, self.naming, next, None).await {
+                Ok(fetched) => newest = newest.with(fetched)?,
+                Err(error) if is_not_found(&error) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(newest)
     }
 
     /// The same table at a version whose manifest was just read.

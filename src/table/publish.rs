@@ -25,6 +25,10 @@ const REFUSALS: u32 = 3;
 const SLOT_MS: u64 = 50;
 /// Most slots an attempt waits.
 const MOST_SLOTS: u32 = 128;
+/// Longest wait between two attempts, in milliseconds.
+const LONGEST_WAIT_MS: u64 = 10_000;
+/// An attempt older than this looks once more for newer versions before it sends anything: the machine may have slept.
+const SLEPT_MS: i64 = 60_000;
 
 /// Entries that come and go in one CreateIndex transaction.
 #[derive(Clone, Debug, Default)]
@@ -61,9 +65,6 @@ pub trait Proposal {
     /// # Errors
     /// Whatever makes the change impossible; it ends the loop with nothing committed.
     async fn decide(&self, latest: &Table) -> Result<Decision>;
-
-    /// Whether `latest` lists entries that only this proposal can have added.
-    fn is_in(&self, latest: &Table) -> bool;
 }
 
 /// What is about to be committed: enough to find out later what became of it, whoever is still there to ask.
@@ -75,7 +76,7 @@ pub struct Committing {
     pub branch: Option<String>,
     /// Index name.
     pub index_name: String,
-    /// Uuid of the transaction, the same for every attempt.
+    /// Uuid of the transaction: the same for every attempt, unless a version that was overtaken carries it.
     pub transaction: Uuid,
     /// Version this attempt tries to become.
     pub version: u64,
@@ -108,7 +109,7 @@ pub struct Published {
 pub struct Attempt {
     /// Version it tried to become.
     pub version: u64,
-    /// `committed`, `lost` (another writer created that version) or `nothing_to_do`.
+    /// `committed`, `lost` (another writer was faster, or the store took nothing), `unknown` or `nothing_to_do`.
     pub outcome: String,
     /// Why; null when there is nothing to say.
     pub why: Option<String>,
@@ -125,85 +126,168 @@ impl Attempt {
 ///
 /// # Errors
 /// Those of deciding and of `committing`; `COMMIT_CONFLICT` after 20 lost attempts; `COMMIT_UNKNOWN` when it cannot be found out whether the
-/// commit landed, and then nothing is deleted.
+/// commit landed, and then nothing is deleted. The detail `attempts` lists every attempt.
 pub async fn publish(table: &Table, proposal: &dyn Proposal, committing: &OnCommitting<'_>) -> Result<Published> {
-    let env = table.store().env().clone();
-    let uuid = env.uuid();
-    let mut attempts = Vec::new();
-    let mut slot = SLOT_MS;
-    let mut refused = 0;
-    let mut pending: Option<(u64, IndexChange)> = None;
-    for attempt in 0..ATTEMPTS {
-        let started = env.now_ms();
-        let latest = table.latest().await?;
-        if let Some((version, change)) = pending.take_if(|(version, _)| *version <= latest.version())
-            && let Some(landed) = landed_late(&latest, proposal, version, uuid).await?
-        {
-            if let Some(last) = attempts.iter_mut().rfind(|a: &&mut Attempt| a.version == version) {
-                *last = Attempt::new(version, "committed", Some("the store's answer was lost, the commit was not".to_owned()));
+    let uuid = table.store().env().uuid();
+    let mut run = Run { proposal, committing, uuid, attempts: Vec::new(), pending: None, refused: 0, newest: table.clone() };
+    match run.try_on().await {
+        // Whatever ended it, a request of ours that seemed lost may still arrive.
+        Err(error) => Err(run.not_certain(error)),
+        Ok(Published { change: None, .. }) if run.pending.is_some() => {
+            let cause = Error::new(ErrorCode::CommitUnknown, "there was nothing left to do after an attempt that seemed lost");
+            Err(run.not_certain(cause))
+        }
+        done => done,
+    }
+}
+
+/// The attempts of one commit.
+struct Run<'a> {
+    proposal: &'a dyn Proposal,
+    committing: &'a OnCommitting<'a>,
+    uuid: Uuid,
+    attempts: Vec<Attempt>,
+    /// A version that may yet become ours: its request got no answer, and it is not there.
+    pending: Option<(u64, IndexChange)>,
+    /// Times in a row that the store took no manifest.
+    refused: u32,
+    /// The newest version seen. A listing that ends below it is old.
+    newest: Table,
+}
+
+impl Run<'_> {
+    async fn try_on(&mut self) -> Result<Published> {
+        let env = self.newest.store().env().clone();
+        let mut slot = SLOT_MS;
+        for attempt in 0..ATTEMPTS {
+            let started = env.now_ms();
+            if let Some(published) = self.attempt(started).await? {
+                return Ok(published);
             }
-            return Ok(committed(landed, change, attempts, uuid));
+            if attempt == 0 {
+                let took = u64::try_from(env.now_ms().saturating_sub(started)).unwrap_or(0);
+                slot = took.saturating_add(took / 10).max(1);
+            }
+            let slots = 2u32.saturating_pow(attempt.saturating_add(2)).min(MOST_SLOTS);
+            env.sleep(slot.saturating_mul((env.random() * f64::from(slots)) as u64).min(LONGEST_WAIT_MS)).await;
+        }
+        let text = format!(
+            "index {}: none of {} attempts to commit succeeded, the last because {}; nothing was committed",
+            self.proposal.index_name(),
+            self.attempts.len(),
+            self.attempts.last().and_then(|a| a.why.as_deref()).unwrap_or("of nothing known")
+        );
+        Err(Error::new(ErrorCode::CommitConflict, text))
+    }
+
+    /// `None`: it has to be tried again.
+    async fn attempt(&mut self, started: i64) -> Result<Option<Published>> {
+        let latest = self.newest.latest().await?;
+        self.newest = latest.clone();
+        if let Some(published) = self.landed_late(&latest).await? {
+            return Ok(Some(published));
         }
         let next = latest.version().saturating_add(1);
-        let mut change = match proposal.decide(&latest).await? {
+        let mut change = match self.proposal.decide(&latest).await? {
             Decision::Publish(change) => change,
             Decision::Nothing { why, left_out } => {
-                attempts.push(Attempt::new(next, "nothing_to_do", Some(why)));
-                return Ok(Published { table: latest, change: None, left_out, attempts, transaction: None });
+                self.attempts.push(Attempt::new(next, "nothing_to_do", Some(why)));
+                let attempts = self.attempts.clone();
+                return Ok(Some(Published { table: latest, change: None, left_out, attempts, transaction: None }));
             }
         };
-        let transaction = put_together(&latest, uuid, &mut change);
+        let transaction = put_together(&latest, self.uuid, &mut change);
         let manifest = next_manifest(&latest, &transaction, &change)?;
-        let told = committing(Committing {
+        (self.committing)(Committing {
             uri: latest.store().uri(),
             branch: latest.manifest().manifest.branch.clone(),
-            index_name: proposal.index_name().to_owned(),
-            transaction: uuid,
+            index_name: self.proposal.index_name().to_owned(),
+            transaction: self.uuid,
             version: next,
-        });
-        if let Err(error) = told.await {
-            // An earlier attempt may still be on its way: then this is no certain end.
-            return Err(pending.map_or(error, |(version, _)| {
-                let cause = Error::new(ErrorCode::CommitUnknown, "an attempt that seemed lost was not followed any further");
-                unknown(proposal, version, &transaction.uuid, &cause)
-            }));
+        })
+        .await?;
+        if latest.store().env().now_ms().saturating_sub(started) > SLEPT_MS
+            && latest.latest().await?.version() != latest.version()
+        {
+            let why = "other writers committed while this attempt was made".to_owned();
+            self.attempts.push(Attempt::new(next, "lost", Some(why)));
+            return Ok(None);
         }
         match latest.put_next(NextVersion { version: next, manifest, transaction: &transaction }).await? {
             CommitOutcome::Landed(landed) => {
-                attempts.push(Attempt::new(next, "committed", None));
-                return Ok(committed(landed, change, attempts, uuid));
+                self.attempts.push(Attempt::new(next, "committed", None));
+                return Ok(Some(committed(landed, change, self.attempts.clone(), self.uuid)));
             }
-            CommitOutcome::Lost { taken: Some(_), why } => {
-                refused = 0;
-                attempts.push(Attempt::new(next, "lost", Some(why)));
+            CommitOutcome::Lost { taken: Some(theirs), why } => {
+                self.refused = 0;
+                self.pending = None;
+                self.newest = theirs;
+                self.attempts.push(Attempt::new(next, "lost", Some(why)));
             }
             CommitOutcome::Lost { taken: None, why } => {
-                refused += 1;
-                if refused == REFUSALS {
-                    let cause =
-                        Error::new(ErrorCode::CommitUnknown, format!("the store took no manifest {REFUSALS} times ({why})"));
-                    return Err(unknown(proposal, next, &transaction.uuid, &cause));
-                }
-                attempts.push(Attempt::new(next, "lost", Some(why)));
+                self.refused += 1;
+                self.attempts.push(Attempt::new(next, "lost", Some(why.clone())));
                 // A request that seemed lost may still arrive: remembered, so that it is recognised as ours.
-                pending = Some((next, change));
+                self.pending = Some((next, change));
+                if self.refused == REFUSALS {
+                    let text = format!("the store took no manifest {REFUSALS} times ({why})");
+                    return Err(Error::new(ErrorCode::CommitUnknown, text));
+                }
             }
-            CommitOutcome::Unknown(error) => return Err(unknown(proposal, next, &transaction.uuid, &error)),
+            CommitOutcome::Overtaken { by, left } => {
+                self.refused = 0;
+                self.pending = None;
+                // The transaction has a version that is none: the next attempt is another one.
+                self.uuid = latest.store().env().uuid();
+                let still = left.map(|path| format!("; {path} is none of the history and could not be removed"));
+                let why = format!(
+                    "version {by} was there before, and what lay between had been cleaned up{}",
+                    still.unwrap_or_default()
+                );
+                self.attempts.push(Attempt::new(next, "lost", Some(why)));
+            }
+            CommitOutcome::Unknown(error) => {
+                self.attempts.push(Attempt::new(next, "unknown", Some(error.message().to_owned())));
+                self.pending = Some((next, change));
+                return Err(error);
+            }
         }
-        if attempt == 0 {
-            let took = u64::try_from(env.now_ms().saturating_sub(started)).unwrap_or(0);
-            slot = (took + took / 10).max(1);
-        }
-        let slots = 2u32.saturating_pow(attempt.saturating_add(2)).min(MOST_SLOTS);
-        env.sleep(slot.saturating_mul((env.random() * f64::from(slots)) as u64)).await;
+        Ok(None)
     }
-    let text = format!(
-        "index {}: none of {} attempts to commit succeeded, the last because {}; nothing was committed",
-        proposal.index_name(),
-        attempts.len(),
-        attempts.last().and_then(|a| a.why.as_deref()).unwrap_or("of nothing known")
-    );
-    Err(Error::new(ErrorCode::CommitConflict, text).with("attempts", serde_json::to_value(&attempts).unwrap_or_default()))
+
+    /// A version that no attempt was seen to make is there now: did one of ours make it after all?
+    async fn landed_late(&mut self, latest: &Table) -> Result<Option<Published>> {
+        let Some((version, _)) = self.pending.as_ref().filter(|(version, _)| *version <= latest.version()) else {
+            return Ok(None);
+        };
+        let version = *version;
+        let there = if latest.version() == version { Some(latest.clone()) } else { latest.at(At::Version(version)).await.ok() };
+        let Some(there) = there else {
+            let text = format!("version {version} was cleaned up before it could be read");
+            return Err(Error::new(ErrorCode::CommitUnknown, text));
+        };
+        let owner = there.transaction(version).await?;
+        let Some((_, change)) = self.pending.take() else { return Ok(None) };
+        if !owner.is_some_and(|transaction| transaction.uuid.eq_ignore_ascii_case(&self.uuid.to_string())) {
+            return Ok(None);
+        }
+        if let Some(last) = self.attempts.iter_mut().rfind(|a| a.version == version) {
+            *last = Attempt::new(version, "committed", Some("the store's answer was lost, the commit was not".to_owned()));
+        }
+        Ok(Some(committed(there, change, self.attempts.clone(), self.uuid)))
+    }
+
+    /// The error with the attempts so far; when one of them may still succeed, it is not known what will have been committed.
+    fn not_certain(&self, error: Error) -> Error {
+        let error = match &self.pending {
+            Some((version, _)) => unknown(self.proposal, *version, &self.uuid.to_string(), &error),
+            None => error,
+        };
+        if self.attempts.is_empty() {
+            return error;
+        }
+        error.with("attempts", serde_json::to_value(&self.attempts).unwrap_or_default())
+    }
 }
 
 /// Dates the new entries and makes the transaction of them.
@@ -232,27 +316,10 @@ fn committed(table: Table, change: IndexChange, attempts: Vec<Attempt>, uuid: Uu
     Published { table, change: Some(change), left_out: Vec::new(), attempts, transaction: Some(uuid) }
 }
 
-/// A version that no attempt was seen to make is there now: did one of ours make it after all?
-async fn landed_late(latest: &Table, proposal: &dyn Proposal, version: u64, uuid: Uuid) -> Result<Option<Table>> {
-    let text = uuid.to_string();
-    match latest.transaction(version).await? {
-        Some(transaction) if transaction.uuid.eq_ignore_ascii_case(&text) => {
-            let there = latest.version() == version;
-            Ok(Some(if there { latest.clone() } else { latest.at(At::Version(version)).await? }))
-        }
-        Some(_) => Ok(None),
-        None if proposal.is_in(latest) => {
-            let cause = Error::new(ErrorCode::CommitUnknown, format!("version {} names its segments", latest.version()));
-            Err(unknown(proposal, version, &text, &cause))
-        }
-        None => Ok(None),
-    }
-}
-
 fn unknown(proposal: &dyn Proposal, version: u64, transaction: &str, cause: &Error) -> Error {
     let text = format!(
         "it could not be found out whether the change of index {} was committed as version {version}: {}. It was if that version carries \
-         transaction {transaction}; nothing was deleted",
+         transaction {transaction}, which `whetstone transaction TABLE {transaction}` tells; nothing was deleted",
         proposal.index_name(),
         cause.message()
     );

@@ -41,6 +41,11 @@ impl Shared {
         Store::new(self.memory.clone(), Default::default(), StoreKind::Memory, env)
     }
 
+    /// The memory itself, for a writer with a clock of its own.
+    pub fn memory(&self) -> Arc<InMemory> {
+        self.memory.clone()
+    }
+
     /// The latest version as that writer sees it.
     pub fn open(&self, writer: u64) -> Table {
         block_on(Table::open(self.store(writer), At::Latest, None)).unwrap()
