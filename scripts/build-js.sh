@@ -15,9 +15,10 @@ fi
 
 ENGINE="$(cat pkg/dist/.wasm-stamp 2>/dev/null || true)"
 [ -n "$ENGINE" ] || die "build the engine first: scripts/build-wasm.sh"
-PAGE="$(hash_of www webpack.config.js) $PACKAGE $ENGINE"
+PAGE="$(hash_of www webpack.config.js docs scripts/docs-pages.mjs scripts/docs-references.mjs) $PACKAGE $ENGINE"
 if ! stamped www/dist/.stamp "$PAGE" || [ ! -f www/dist/index.html ]; then
   say "building the page"
   npm run --silent build:page </dev/null >&2
+  node scripts/docs-pages.mjs </dev/null >&2
   echo "$PAGE" > www/dist/.stamp
 fi

@@ -133,6 +133,7 @@ export function App(): JSX.Element {
       <div class={`progress-line${session.loading && started ? " is-on" : ""}`} role="presentation" />
       {started && opening && <div class="open-drop"><OpenPanel samples={samples} current={state.url} onOpen={open} /></div>}
       <main id="main" tabIndex={-1}>
+        {started && <h1 class="sr-only">{tableName(state.url!)}</h1>}
         {!started && (
           <div class="welcome">
             <div class="welcome-text">
@@ -187,6 +188,7 @@ export function App(): JSX.Element {
           </>
         )}
       </main>
+      <footer class="foot"><a href="docs/guide.html">Guide</a> <a href="docs/five-sets.html">The five sets</a> <a href="docs/layout.html">Layout</a> <a href="docs/command.html">Command</a> <a href="docs/api.html">API</a> <a href="docs/errors.html">Errors</a></footer>
       {shownJob && layout && !old && (
         <JobDialog key={JSON.stringify(shownJob)} session={session} layout={layout} job={shownJob} segments={state.segments} target={state.url!}
           onSegments={(segments) => change({ segments })} onGhosts={setGhosts} onClose={() => change({ job: null })} />

@@ -1,0 +1,54 @@
+// The page for everybody: no finding of axe in any of its states, light and dark, wide and on a phone; a picture of each is kept.
+import assert from "node:assert/strict";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import path from "node:path";
+import test from "node:test";
+import { pageOn } from "../support/page_browser.mjs";
+import { copyTable, scratch } from "./support.mjs";
+
+const WAIT = { timeout: 60_000 };
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+async function axe(page) {
+  await page.evaluate(AXE);
+  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+  return violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map((node) => `${node.target.join(" ")} (${node.any[0]?.message ?? node.all[0]?.message ?? node.none[0]?.message ?? ""})`).join("; ")}`);
+}
+
+/** What is on screen, and what to do to get there. */
+const STATES = {
+  start: { query: () => "", ready: (page) => page.waitForSelector("button.sample", WAIT) },
+  table: { query: (url) => `?url=${url}`, ready: (page) => page.waitForSelector(".map canvas", WAIT) },
+  selected: {
+    query: (url) => `?url=${url}&sel=index:k_idx&changes=on`,
+    ready: async (page) => {
+      await page.getByRole("button", { name: "contents", exact: true }).click(WAIT);
+      await page.waitForSelector(".facts-list dt", WAIT);
+      await page.waitForSelector(".change-list", WAIT);
+    },
+  },
+  refresh: { query: (url) => `?url=${url}&refresh=k_idx&n=3`, ready: (page) => page.waitForSelector(".runs tbody tr", WAIT) },
+  create: { query: (url) => `?url=${url}&create=index`, ready: (page) => page.waitForSelector(".choices select", WAIT) },
+  rows: { query: (url) => `?url=${url}&view=table`, ready: (page) => page.waitForSelector(".fragment-table tbody tr", WAIT) },
+  error: { query: (url) => `?url=${url.replace("fragments_200", "absent")}`, ready: (page) => page.waitForSelector(".error", WAIT) },
+};
+
+for (const [width, height, dark] of [[1440, 900, false], [1440, 900, true], [390, 844, false], [390, 844, true]]) {
+  test(`${width} pixels, ${dark ? "dark" : "light"}: no finding, nothing wider than the screen`, async (t) => {
+    const folder = scratch(t);
+    copyTable(t, "fragments_200", folder);
+    mkdirSync(path.join(folder, "samples"));
+    copyTable(t, "segments_interleaved", path.join(folder, "samples"), "interleaved");
+    writeFileSync(path.join(folder, "samples", "index.json"), JSON.stringify([{ name: "interleaved", title: "Taking turns", description: "Segments that take turns." }]));
+    const { open, shot, table } = await pageOn(t, folder);
+    for (const [state, { query, ready }] of Object.entries(STATES)) {
+      const { page } = await open(query(table("fragments_200")), { width, height, dark });
+      await ready(page);
+      assert.deepEqual(await axe(page), [], `${state}`);
+      assert.equal(await page.evaluate(() => Math.max(0, document.documentElement.scrollWidth - innerWidth)), 0, `${state}: nothing is wider than the screen`);
+      await shot(page, `state-${state}-${width}-${dark ? "dark" : "light"}`);
+      await page.context().close();
+    }
+  });
+}
