@@ -45,10 +45,7 @@ impl<'a> KeyInput<'a> {
 
     /// Goes to the next key; false at the end.
     async fn advance(&mut self, compare: Comparison) -> Result<bool> {
-        self.before = match &self.batch {
-            Some(_) => Some(self.key().map(<[u8]>::to_vec)),
-            None => None,
-        };
+        self.before = self.batch.as_ref().map(|_| self.key().map(<[u8]>::to_vec));
         self.row += 1;
         if self.batch.as_ref().is_none_or(|(values, _, _)| self.row >= values.len()) {
             let Some((values, bitmaps)) = self.keys.next().await? else { return Ok(false) };
