@@ -10,6 +10,7 @@ use arrow::datatypes::{DataType, Field, TimeUnit};
 use bytes::Bytes;
 use futures::executor::block_on;
 use prost::Message;
+use roaring::RoaringTreemap;
 use uuid::Uuid;
 use whetstone::env::TestEnv;
 use whetstone::file::LanceFile;
@@ -28,7 +29,7 @@ use whetstone::format::transaction::Transaction;
 use whetstone::format::treemap::{decode_roaring64, decode_row_treemap};
 use whetstone::index::check::Check;
 use whetstone::index::probe::Query;
-use whetstone::index::{SegmentFiles, method_by_name};
+use whetstone::index::{BuildSpec, SegmentFiles, Source, method_by_name};
 use whetstone::store::Store;
 use whetstone::table::column::ReadColumn;
 
@@ -378,8 +379,18 @@ fn segment(names: &[&str], method: &str, data: &[u8]) -> bool {
     used(block_on(method.faults(&files, ty)));
     used(block_on(method.check_beside(&files, &method.default_params())));
     used(block_on(method.copy_without(&files, ty, &|row| row % 3 == 0)));
+    let spec = BuildSpec {
+        data_type: ty.clone(),
+        logical_type: "int64".to_owned(),
+        params: method.default_params(),
+        index_version: version,
+        rows_hint: None,
+    };
+    let rows = RoaringTreemap::from_iter(0..100);
+    let source = || Source { files: &files, rows: &rows };
+    used(block_on(method.merge(&[source(), source()], &spec)));
     if let Ok(Some(Check::Keys(check))) = block_on(method.check(&files, ty)) {
-        used(block_on(check.entries(&files, &mut |key, row| used((key, row)))));
+        used(block_on(check.entries(&files, &mut |rank, key, row| used((rank, key, row)))));
     }
     for op in method.operators() {
         if let Ok(query) = Query::new(*op, vec![7, 0, 0, 0, 0, 0, 0, 0], ty) {
