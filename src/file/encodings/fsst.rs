@@ -10,10 +10,6 @@ const TABLE_BYTES: usize = 2312;
 const MAGIC: u64 = 0x4653_5354;
 const ESCAPE: u8 = 255;
 
-/// Codes that are decoded between two looks at the room.
-const RUN: usize = 64;
-/// Room for a run: every symbol is stored as 8 bytes, the next one overwrites what is past its length.
-const WINDOW: usize = 8 * RUN + 8;
 /// The output grows by so much at a time, so that no more is cleared than is written.
 const STEP: usize = 2 << 10;
 
@@ -60,40 +56,29 @@ impl Symbols {
             out.extend_from_slice(value);
             return Ok(out.len());
         }
-        let mut rest = value;
-        while !rest.is_empty() {
-            let (run, after) = rest.split_at(rest.len().min(RUN));
-            rest = after;
-            if out.len() < at + WINDOW {
-                out.resize(at + STEP, 0);
-            }
-            let Some(window) = out.get_mut(at..).and_then(|room| room.first_chunk_mut::<WINDOW>()) else {
-                return corrupt("FSST codes that outgrow memory");
-            };
-            let mut end = 0usize;
-            let mut codes = run.iter();
-            while let Some(code) = codes.next() {
-                let code = usize::from(*code);
-                let (Some(symbol), Some(length)) = (self.symbols.get(code), self.lengths.get(code)) else { continue };
-                let (mut symbol, mut length) = (*symbol, usize::from(*length));
-                if length == 0 {
-                    if code != usize::from(ESCAPE) {
-                        return corrupt(format!("FSST code {code}, which has no symbol"));
-                    }
-                    let literal = match codes.next() {
-                        Some(literal) => Some(literal),
-                        None => rest.split_off_first(),
-                    };
-                    let Some(literal) = literal else { return corrupt("FSST codes that end inside an escape") };
-                    (symbol, length) = (u64::from(*literal), 1);
+        // Every symbol is stored as 8 bytes and overwritten past its length by the next one: no copy of variable length.
+        let room = at + 8 * value.len() + 8;
+        if out.len() < room {
+            out.resize(room + STEP, 0);
+        }
+        let out = out.as_mut_slice();
+        let mut codes = value.iter();
+        while let Some(code) = codes.next() {
+            let code = usize::from(*code);
+            let (Some(symbol), Some(length)) = (self.symbols.get(code), self.lengths.get(code)) else { continue };
+            let (mut symbol, mut length) = (*symbol, usize::from(*length));
+            if length == 0 {
+                if code != usize::from(ESCAPE) {
+                    return corrupt(format!("FSST code {code}, which has no symbol"));
                 }
-                // `end` is below 8 * RUN: the mask changes nothing, and shows that the store is inside the window.
-                if let Some(slot) = window.get_mut(end & (8 * RUN - 1)..).and_then(|room| room.first_chunk_mut::<8>()) {
-                    *slot = symbol.to_le_bytes();
-                }
-                end += length;
+                let Some(literal) = codes.next() else { return corrupt("FSST codes that end inside an escape") };
+                (symbol, length) = (u64::from(*literal), 1);
             }
-            at += end;
+            match out.get_mut(at..).and_then(|room| room.first_chunk_mut::<8>()) {
+                Some(slot) => *slot = symbol.to_le_bytes(),
+                None => return corrupt("strings that outgrow their room"),
+            }
+            at += length;
         }
         Ok(at)
     }
@@ -209,7 +194,6 @@ mod tests {
         assert_eq!(decode(&symbols, &[1, 1, 1]).unwrap(), b"hello wohello wohello wo");
         assert!(decode(&symbols, &[3]).is_err());
         assert!(decode(&symbols, &[1, 255]).is_err());
-        // Longer than a run, with an escape across its end.
         let long: Vec<u8> = [1; 63].into_iter().chain([255, b'!', 2]).collect();
         let want = [b"hello wo".repeat(63), b"!rld".to_vec()].concat();
         assert_eq!(decode(&symbols, &long).unwrap(), want);
