@@ -185,7 +185,7 @@ mod tests {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (seed >> 33) as usize % below
         };
-        for round in 0..40_000 {
+        for round in 0..4_000 {
             let mut bytes = good.clone();
             for _ in 0..=random(3) {
                 // The nodes near the root, and the trailer, lead to all others.
@@ -210,7 +210,7 @@ mod tests {
                 }
             }
         }
-        assert!(refused > 1000 && read > 1000, "{refused} refused, {read} read");
+        assert!(refused > 100 && read > 100, "{refused} refused, {read} read");
     }
 
     #[test]
