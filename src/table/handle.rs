@@ -54,6 +54,8 @@ pub struct Table {
     naming: Naming,
     file: Arc<ManifestFile>,
     bytes: Option<Bytes>,
+    /// Entity tag and size of the manifest in the listing that led to it.
+    listed: Option<(String, u64)>,
     mapped: Arc<OnceLock<Vec<IndexMetadata>>>,
     history: Arc<OnceLock<Option<Arc<TaggedHistory>>>>,
 }
@@ -75,7 +77,8 @@ impl Table {
             At::Version(version) => Table::open_version(store, version, branch).await,
             At::Latest => {
                 let root = branch_root(&store, branch)?;
-                let (root, naming, fetched) = open_latest(&root).await.map_err(|error| explain_branch(error, &store, branch))?;
+                let found = open_latest(&root, None).await.map_err(|error| explain_branch(error, &store, branch))?;
+                let (root, naming, fetched) = found.ok_or_else(|| Error::internal("no version was known"))?;
                 Table::assemble(store, root, branch, naming, fetched)
             }
         }
@@ -125,6 +128,7 @@ impl Table {
             naming,
             file: Arc::new(fetched.file),
             bytes: fetched.bytes,
+            listed: fetched.listed,
             mapped: Arc::default(),
             history: Arc::default(),
         })
@@ -180,12 +184,15 @@ impl Table {
                 Err(error) => Err(error),
             },
             At::Latest => {
-                let (store, naming, fetched) = match open_latest(&self.store).await {
+                let known = self.listed.as_ref().map(|listed| (self.version(), listed));
+                let (store, naming, fetched) = match open_latest(&self.store, known).await {
+                    Ok(None) => return Ok(self.clone()),
                     // An old listing may name nothing but what was cleaned up.
                     Err(error) if error.code() == ErrorCode::TableNotFound => {
                         return self.beyond_listing(&self.store, 0).await.map_err(|_| error);
                     }
-                    found => found?,
+                    Ok(Some(found)) => found,
+                    Err(error) => return Err(error),
                 };
                 if fetched.file.manifest.version < self.version() {
                     return self.beyond_listing(&store, fetched.file.manifest.version).await;
@@ -221,7 +228,7 @@ impl Table {
 
     /// The same table at a version whose manifest was just read.
     pub(super) fn adopt(&self, file: ManifestFile) -> Result<Table> {
-        self.with(Fetched { file, bytes: None })
+        self.with(Fetched { file, bytes: None, listed: None })
     }
 
     fn with(&self, fetched: Fetched) -> Result<Table> {
@@ -229,6 +236,7 @@ impl Table {
         Ok(Table {
             file: Arc::new(fetched.file),
             bytes: fetched.bytes,
+            listed: fetched.listed,
             mapped: Arc::default(),
             history: Arc::default(),
             ..self.clone()

@@ -64,12 +64,26 @@ pub async fn all_versions(store: &Store) -> Result<Vec<Listed>> {
     manifests(store.list(VERSIONS).await?)
 }
 
+/// A manifest that was read before: its version, and the entity tag and size under which it was listed.
+pub type Known<'a> = (u64, &'a (String, u64));
+
+/// What a look at the newest version found.
+enum Found {
+    /// No manifest at all.
+    None,
+    /// The one that was known; it was not read again.
+    Same,
+    Other(Naming, Box<Fetched>),
+}
+
 /// The newest version of a store and its manifest. Tries the ways of design §6 in order and says which store answered.
-pub async fn open_latest(store: &Store) -> Result<(Store, Naming, Fetched)> {
+/// `None` = it is the `known` one.
+pub async fn open_latest(store: &Store, known: Option<Known<'_>>) -> Result<Option<(Store, Naming, Fetched)>> {
     let refused = if store.can_list() {
-        match list_and_read(store).await {
-            Ok(Some((naming, fetched))) => return Ok((store.clone(), naming, fetched)),
-            Ok(None) => None,
+        match list_and_read(store, known).await {
+            Ok(Found::Other(naming, fetched)) => return Ok(Some((store.clone(), naming, *fetched))),
+            Ok(Found::Same) => return Ok(None),
+            Ok(Found::None) => None,
             Err(error) if is_listing_refused(&error) => Some(error),
             Err(error) => return Err(error),
         }
@@ -77,14 +91,14 @@ pub async fn open_latest(store: &Store) -> Result<(Store, Naming, Fetched)> {
         None
     };
     if let Some(other) = store.alternative()
-        && let Ok(Some((naming, fetched))) = list_and_read(other).await
+        && let Ok(Found::Other(naming, fetched)) = list_and_read(other, None).await
     {
-        return Ok((other.clone(), naming, fetched));
+        return Ok(Some((other.clone(), naming, *fetched)));
     }
     if (refused.is_some() || !store.can_list())
         && let Some((naming, fetched)) = climb(store).await?
     {
-        return Ok((store.clone(), naming, fetched));
+        return Ok(Some((store.clone(), naming, fetched)));
     }
     Err(match refused {
         Some(error) if error.code() == ErrorCode::StoreDenied => error,
@@ -107,17 +121,23 @@ pub fn not_a_table(store: &Store) -> Error {
     Error::new(ErrorCode::TableNotFound, format!("{uri} is not a Lance table: {VERSIONS}/ holds no manifest")).with("uri", uri)
 }
 
-async fn list_and_read(store: &Store) -> Result<Option<(Naming, Fetched)>> {
-    let Some(listed) = listed_latest(store).await? else { return Ok(None) };
+async fn list_and_read(store: &Store, known: Option<Known<'_>>) -> Result<Found> {
+    let Some(listed) = listed_latest(store).await? else { return Ok(Found::None) };
+    let seen = listed.entry.etag.clone().map(|etag| (etag, listed.entry.size));
+    // A weak tag may stay while the bytes change.
+    let strong = seen.as_ref().filter(|(etag, _)| !etag.starts_with("W/"));
+    if known.is_some_and(|(version, before)| version == listed.version && Some(before) == strong) {
+        return Ok(Found::Same);
+    }
     match read_manifest(store, listed.naming, listed.version, Some(listed.entry.size)).await {
-        Ok(fetched) => Ok(Some((listed.naming, fetched))),
+        Ok(fetched) => Ok(Found::Other(listed.naming, Box::new(Fetched { listed: seen, ..fetched }))),
         Err(error) if is_not_found(&error) => {
             // Cleaned up, dropped or made anew between the two requests: look once more.
-            let Some(again) = listed_latest(store).await? else { return Ok(None) };
+            let Some(again) = listed_latest(store).await? else { return Ok(Found::None) };
             let fetched = read_manifest(store, again.naming, again.version, Some(again.entry.size))
                 .await
                 .map_err(|error| if is_not_found(&error) { vanished(store, again.version) } else { error })?;
-            Ok(Some((again.naming, fetched)))
+            Ok(Found::Other(again.naming, Box::new(fetched)))
         }
         Err(error) => Err(error),
     }

@@ -19,6 +19,8 @@ pub struct Fetched {
     pub file: ManifestFile,
     /// Its bytes, when they were read whole.
     pub bytes: Option<Bytes>,
+    /// Entity tag and size under which a listing named it.
+    pub listed: Option<(String, u64)>,
 }
 
 /// Path of a version's manifest below the root.
@@ -31,10 +33,10 @@ pub fn manifest_path(naming: Naming, version: u64) -> String {
 pub async fn read_manifest(store: &Store, naming: Naming, version: u64, size: Option<u64>) -> Result<Fetched> {
     let path = manifest_path(naming, version);
     let fetched = match size {
-        Some(size) if size > SMALL => Fetched { file: read_parts(store, &path, size).await?, bytes: None },
+        Some(size) if size > SMALL => Fetched { file: read_parts(store, &path, size).await?, bytes: None, listed: None },
         _ => {
             let bytes = store.get(&path, size).await?;
-            Fetched { file: ManifestFile::parse(&path, &bytes)?, bytes: Some(bytes) }
+            Fetched { file: ManifestFile::parse(&path, &bytes)?, bytes: Some(bytes), listed: None }
         }
     };
     let stated = fetched.file.manifest.version;
