@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help start build check test test-all bench fuzz fmt setup wasm package samples test-package test-oracle test-bad
+.PHONY: help start build check test test-all bench fuzz fmt setup wasm package samples test-package test-oracle test-bad test-stores
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,7 +41,11 @@ test-bad: package ## Broken tables and broken servers, through the command
 	@scripts/setup.sh python
 	scripts/pytest.sh tests/bad
 
-test-all: check test-package ## Everything, with the full matrices (long)
+test-stores: package ## Real object servers: what each does, and which are refused for commits (installs them once)
+	@scripts/store-servers.sh
+	scripts/pytest.sh tests/stores -s
+
+test-all: check test-package test-stores ## Everything, with the full matrices (long)
 	@scripts/setup.sh python chromium
 	WHETSTONE_FULL=1 cargo test --locked --test column_matrix -- --nocapture
 	WHETSTONE_FULL=1 scripts/pytest.sh tests/oracle tests/bad
