@@ -13,9 +13,19 @@ export type { ErrorCode, ErrorDocument } from "./errors.js";
 export type { WasmSource, WorkerSource } from "./platform.js";
 export { WorkerPool } from "./pool.js";
 export type { PoolOptions } from "./pool.js";
+export { azureStore, gcsStore } from "./cloud.js";
+export type { AzureStoreOptions, GcsStoreOptions } from "./cloud.js";
+export { checkStore, conformance } from "./conformance.js";
+export type { CheckOptions, CheckStoreOptions, StoreCheck, StoreReport } from "./conformance.js";
+export { directoryStore, opfsStore } from "./directory.js";
+export type { DirectoryStoreOptions } from "./directory.js";
+export type { Remedy } from "./rules.js";
+export { r2Store } from "./r2.js";
+export type { R2BucketLike, R2StoreOptions } from "./r2.js";
 export { hostStore, httpStore, memoryStore, nodeFsStore, s3Store, Store } from "./stores.js";
 export type {
-  HostEntry, HostObject, HostOperations, HttpStoreOptions, S3Credentials, S3StoreOptions, StoreDescriptor, StoreOptions,
+  CommonStoreOptions, CreateIfAbsent, HostEntry, HostObject, HostOperations, HostStoreOptions, HttpStoreOptions, RequestToSign, S3Credentials, S3StoreOptions,
+  StoreDescriptor, StoreOptions,
 } from "./stores.js";
 export { open, Table } from "./table.js";
 export type { AtOptions, AuditOptions, ColumnOptions, OpenOptions, PlanCreateIndexOptions, PlanMergeOptions, PlanRefreshOptions, RunOptions } from "./table.js";

@@ -42,7 +42,8 @@ export interface Serving {
 }
 
 const PREFIX = "/tables/";
-const EXPOSED = "Accept-Ranges, Content-Encoding, Content-Length, Content-Range, ETag, Last-Modified";
+const DECLARED = "Whetstone-Create-If-Absent";
+const EXPOSED = `Accept-Ranges, Content-Encoding, Content-Length, Content-Range, Date, ETag, Last-Modified, ${DECLARED}`;
 const ALLOWED_HEADERS = "Accept, Accept-Encoding, Content-Type, Depth, If-Match, If-None-Match, If-Range, Range";
 const PAGE_POLICY = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
   + "connect-src *; worker-src 'self' blob:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -122,6 +123,8 @@ async function handle(at: ObjectRoot, page: string | null, guard: Guard, req: In
     res.setHeader("Access-Control-Expose-Headers", EXPOSED);
     res.setHeader("Vary", "Origin");
   }
+  // A hard link makes the name or finds it taken: no client has to find out by racing itself.
+  if (at.writable) res.setHeader(DECLARED, "atomic");
   const urlPath = (req.url ?? "/").split(/[?#]/, 1)[0] ?? "/";
   if (req.method === "OPTIONS") return preflight(guard, origin, req, res);
   if (urlPath.startsWith(PREFIX) || urlPath === PREFIX.slice(0, -1)) {

@@ -1,4 +1,6 @@
 /** Stores: where a table lies and how to get there. A store is data (its descriptor), plus functions where data is not enough. */
+import { azureStore, gcsStore } from "./cloud.js";
+import type { AzureStoreOptions, GcsStoreOptions } from "./cloud.js";
 import { invalid } from "./errors.js";
 import { platform } from "./platform.js";
 
@@ -44,8 +46,31 @@ export interface S3Credentials {
   sessionToken?: string;
 }
 
+/** A request that {@link S3StoreOptions.signer} is asked to sign. */
+export interface RequestToSign {
+  method: "GET" | "PUT" | "DELETE";
+  bucket: string;
+  /** Key of the object in the bucket; empty for a listing of the bucket. */
+  key: string;
+  /** Query parameters of a listing, which the signature has to cover; empty for an object. */
+  query: Record<string, string>;
+  /** Headers that are sent with it, e.g. `if-none-match: *`; they may be signed or not. */
+  headers: Record<string, string>;
+}
+
 /** @internal Functions of a store that stay on the thread that owns them. */
-export type StoreCallbacks = Partial<HostOperations> & { credentials?: () => Promise<S3Credentials> };
+export type StoreCallbacks = Partial<HostOperations> & {
+  credentials?: () => Promise<S3Credentials | { sas: string } | { token: string }>;
+  signer?: (request: RequestToSign) => Promise<string | null>;
+};
+
+/** How a store creates an object only if there is none: what decides every commit. */
+export interface CreateIfAbsent {
+  /** What is sent or called. */
+  spelling: string;
+  /** What whoever comes too late is told. */
+  loser: string;
+}
 
 /**
  * The part of a store that is data: it can be posted to a worker or kept in a queue. It holds keys when it was given keys; a plan or
@@ -53,16 +78,20 @@ export type StoreCallbacks = Partial<HostOperations> & { credentials?: () => Pro
  */
 export interface StoreDescriptor {
   /** `auto`: found out from the address, then by asking. */
-  kind: "auto" | "webdav" | "static" | "s3" | "host";
+  kind: "auto" | "webdav" | "static" | "s3" | "azure" | "gcs" | "host";
   /** Address of the table. For a folder of this machine a `file:` address; empty for a host store of the caller's. */
   url: string;
   region?: string;
-  /** S3: `scheme://host[:port]` of another provider than Amazon. */
+  /** S3, GCS: `scheme://host[:port]` of another provider; Azure: the address of the account. */
   endpoint?: string;
   access_key_id?: string;
   secret_access_key?: string;
   session_token?: string;
-  /** S3: send no signature; the default without keys. */
+  /** Azure: shared access signature, as the portal gives it. */
+  sas?: string;
+  /** GCS: OAuth access token. */
+  token?: string;
+  /** S3, Azure, GCS: send nothing that identifies anyone; the default without keys. */
   anonymous?: boolean;
   /** S3: the bucket is in the host name of the endpoint, not in the path. */
   virtual_hosted?: boolean;
@@ -77,10 +106,14 @@ export interface StoreDescriptor {
   timeout_ms?: number;
   /** Base paths that a table's manifest names, and where they are from here. */
   bases?: Record<string, string>;
-  /** Read base paths at other origins (without credentials). */
+  /** Read base paths that are not in the table: other folders of the store, and other origins (without credentials). */
   other_origins?: boolean;
   /** Commit on a store whose create-if-absent is not known to be atomic. */
   unsafe_commits?: boolean;
+  /** Host: its functions are known to create atomically. */
+  atomic_create?: boolean;
+  /** Report headers of answers in `onRequest` events. */
+  tell_headers?: boolean;
 }
 
 /** A store: made by one of the factories below. */
@@ -88,12 +121,15 @@ export class Store {
   readonly descriptor: StoreDescriptor;
   /** A human-readable address, without keys. */
   readonly uri: string;
+  /** How it creates an object only if there is none. */
+  readonly createIfAbsent: CreateIfAbsent;
   /** @internal */
   readonly callbacks: StoreCallbacks | undefined;
 
   /** @internal */
-  constructor(descriptor: StoreDescriptor, callbacks?: StoreCallbacks, uri = descriptor.url) {
+  constructor(descriptor: StoreDescriptor, createIfAbsent: CreateIfAbsent, callbacks?: StoreCallbacks, uri = descriptor.url) {
     this.descriptor = descriptor;
+    this.createIfAbsent = createIfAbsent;
     this.callbacks = callbacks;
     this.uri = uri;
   }
@@ -105,19 +141,24 @@ export interface CommonStoreOptions {
   timeoutMs?: number;
   /** Base paths that a table's manifest names, and where they are from here. */
   bases?: Record<string, string>;
-  /** Read base paths at other origins (without credentials). */
+  /** Read base paths that are not in the table: other folders of the store, and other origins (without credentials). */
   otherOrigins?: boolean;
   /** Commit on a store whose create-if-absent is not known to be atomic. */
   unsafeCommits?: boolean;
 }
 
-function common(options: CommonStoreOptions): Partial<StoreDescriptor> {
+/** What HTTP stores send. */
+const CONDITIONAL_PUT = "PUT with If-None-Match: *";
+
+/** @internal */
+export function common(options: CommonStoreOptions): Partial<StoreDescriptor> {
   return defined({ timeout_ms: options.timeoutMs, bases: options.bases, other_origins: options.otherOrigins, unsafe_commits: options.unsafeCommits });
 }
 
 type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
 
-function defined<T extends object>(options: T): Defined<T> {
+/** @internal */
+export function defined<T extends object>(options: T): Defined<T> {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Defined<T>;
 }
 
@@ -140,7 +181,10 @@ export function httpStore(url: string | URL, options: HttpStoreOptions = {}): St
   const kind = options.mode ?? "auto";
   if (!["auto", "webdav", "static"].includes(kind)) throw invalid(`mode is auto, webdav or static, not ${kind}`);
   const { headers, username, password } = options;
-  return new Store({ kind, url: parsed.href.replace(/\/+$/, ""), ...defined({ headers, username, password }), ...common(options) });
+  return new Store(
+    { kind, url: parsed.href.replace(/\/+$/, ""), ...defined({ headers, username, password }), ...common(options) },
+    { spelling: CONDITIONAL_PUT, loser: "status 412" },
+  );
 }
 
 /** Options of {@link s3Store}. */
@@ -157,6 +201,11 @@ export interface S3StoreOptions extends Partial<S3Credentials>, CommonStoreOptio
   signQueries?: boolean;
   /** Asked for keys on the thread that opened the table, as often as requests need them; never stored. */
   credentials?: () => S3Credentials | Promise<S3Credentials>;
+  /**
+   * Asked for a presigned address before each request, instead of keys. `null` refuses the request: a signer that cannot sign listings
+   * refuses them (the empty key), and versions are then found through the hint file.
+   */
+  signer?: (request: RequestToSign) => string | URL | null | Promise<string | URL | null>;
 }
 
 /** A table at `s3://bucket/key`, or at the `https:` address of a bucket's key. In Node the usual `AWS_…` variables fill in what is not given. */
@@ -164,9 +213,10 @@ export function s3Store(target: string | URL, options: S3StoreOptions = {}): Sto
   const text = String(target).replace(/\/+$/, "");
   if (!/^s3:\/\/[^/?#]+\/[^?#]+$/.test(text) && !/^https?:\/\/[^/?#]+\/[^?#]+$/.test(text)) throw invalid(`${text} names no bucket and key: give s3://bucket/key`);
   const env = platform().environment();
-  const { credentials, anonymous } = options;
+  const { credentials, anonymous, signer } = options;
+  if (signer !== undefined && (credentials !== undefined || options.accessKeyId !== undefined)) throw invalid("give a signer or keys, not both");
   // Keys come from one place: those given, or those of the environment, never half of each.
-  const given = options.accessKeyId !== undefined || credentials !== undefined || anonymous === true;
+  const given = options.accessKeyId !== undefined || credentials !== undefined || anonymous === true || signer !== undefined;
   const keys = given ? options : { accessKeyId: env["AWS_ACCESS_KEY_ID"], secretAccessKey: env["AWS_SECRET_ACCESS_KEY"], sessionToken: env["AWS_SESSION_TOKEN"] };
   if ((keys.accessKeyId === undefined) !== (keys.secretAccessKey === undefined)) throw invalid("an access key id and a secret access key go together");
   const endpoint = options.endpoint ?? (text.startsWith("s3:") ? env["AWS_ENDPOINT_URL_S3"] ?? env["AWS_ENDPOINT_URL"] : undefined);
@@ -181,7 +231,9 @@ export function s3Store(target: string | URL, options: S3StoreOptions = {}): Sto
       }),
       ...common(options),
     },
-    credentials === undefined ? undefined : { credentials: async () => credentials() },
+    { spelling: CONDITIONAL_PUT, loser: "status 412, or 409 while another request for the object is under way" },
+    signer !== undefined ? { signer: async (request) => (await signer(request))?.toString() ?? null }
+      : credentials === undefined ? undefined : { credentials: async () => credentials() },
   );
 }
 
@@ -191,22 +243,38 @@ export function nodeFsStore(folder: string | URL): Store {
   if (localPath === undefined) throw invalid("there is no file system here: open a store or an http(s): or s3: address");
   const path = localPath(String(folder));
   if (path === null) throw invalid(`${String(folder)} is neither a path nor a file: address`);
-  return new Store({ kind: "host", url: path.url }, undefined, path.path);
+  return new Store({ kind: "host", url: path.url }, { spelling: "link of a finished temporary file", loser: "EEXIST" }, undefined, path.path);
 }
 
 /** A table behind functions of the caller's. Workers ask the calling thread, so the functions may close over anything. */
-export function hostStore(operations: HostOperations, options: { uri?: string } = {}): Store {
+export function hostStore(operations: HostOperations, options: HostStoreOptions = {}): Store {
+  return operationsStore(operations, options.uri ?? "host:", { spelling: "put with create: true", loser: "\"exists\"" }, options.unsafeCommits);
+}
+
+/** Options of {@link hostStore}. */
+export interface HostStoreOptions {
+  /** Shown to people. */
+  uri?: string;
+  /** Commit although nobody has seen that `put` creates atomically. */
+  unsafeCommits?: boolean;
+}
+
+/** @internal A store of functions; `atomic` when they are ours and known to create atomically. */
+export function operationsStore(
+  operations: HostOperations, uri: string, createIfAbsent: CreateIfAbsent, unsafeCommits: boolean | undefined, atomic = false,
+): Store {
   if (typeof operations.get !== "function" || typeof operations.list !== "function") throw invalid("a host store needs at least get and list");
   const callbacks: StoreCallbacks = { get: (p, r) => operations.get(p, r), list: (f) => operations.list(f) };
   if (operations.put !== undefined) callbacks.put = (p, c, o) => operations.put!(p, c, o);
   if (operations.delete !== undefined) callbacks.delete = (p) => operations.delete!(p);
-  return new Store({ kind: "host", url: "" }, callbacks, options.uri ?? "host:");
+  const descriptor: StoreDescriptor = { kind: "host", url: "", ...defined({ unsafe_commits: unsafeCommits }), ...(atomic ? { atomic_create: true } : {}) };
+  return new Store(descriptor, createIfAbsent, callbacks, uri);
 }
 
 /** A table in memory: for tests, and to work on a copy. `objects` maps paths inside the table to their bytes; it is changed in place. */
 export function memoryStore(objects: Map<string, Uint8Array> = new Map(), options: { uri?: string } = {}): Store {
   const written = new Map<string, number>();
-  return hostStore({
+  return operationsStore({
     async get(path, range) {
       const bytes = objects.get(path);
       if (bytes === undefined) return null;
@@ -221,7 +289,7 @@ export function memoryStore(objects: Map<string, Uint8Array> = new Map(), option
         if (!path.startsWith(prefix)) continue;
         const [name = "", ...below] = path.slice(prefix.length).split("/");
         const modified = written.get(path);
-        found.set(name, below.length > 0 ? { name } : { name, size: bytes.length, ...(modified === undefined ? {} : { modified }) });
+        found.set(below.length > 0 ? `${name}/` : name, below.length > 0 ? { name } : { name, size: bytes.length, ...(modified === undefined ? {} : { modified }) });
       }
       return [...found.values()];
     },
@@ -234,10 +302,11 @@ export function memoryStore(objects: Map<string, Uint8Array> = new Map(), option
     async delete(path) {
       objects.delete(path);
     },
-  }, { uri: options.uri ?? "memory:" });
+  }, options.uri ?? "memory:", { spelling: "a look and a write in one step", loser: "the object is there" }, undefined, true);
 }
 
-function joinChunks(chunks: Uint8Array[]): Uint8Array {
+/** @internal */
+export function joinChunks(chunks: Uint8Array[]): Uint8Array {
   const all = new Uint8Array(chunks.reduce((sum, chunk) => sum + chunk.length, 0));
   let at = 0;
   for (const chunk of chunks) {
@@ -247,7 +316,8 @@ function joinChunks(chunks: Uint8Array[]): Uint8Array {
   return all;
 }
 
-function parseUrl(text: string): URL {
+/** @internal */
+export function parseUrl(text: string): URL {
   try {
     return new URL(text);
   } catch {
@@ -256,7 +326,11 @@ function parseUrl(text: string): URL {
 }
 
 /** How to reach a target given as an address: an S3-compatible service, a plain HTTP server, or as its scheme says. */
-export type StoreOptions = ({ kind: "s3" } & S3StoreOptions) | ({ kind: "webdav" | "static" | "http" } & Omit<HttpStoreOptions, "mode">);
+export type StoreOptions =
+  | ({ kind: "s3" } & S3StoreOptions)
+  | ({ kind: "azure" } & AzureStoreOptions)
+  | ({ kind: "gcs" } & GcsStoreOptions)
+  | ({ kind: "webdav" | "static" | "http" } & Omit<HttpStoreOptions, "mode">);
 
 /** @internal From whatever `open` takes to a store. */
 export function storeFor(target: string | URL | Store, options?: Store | StoreOptions): Store {
@@ -267,14 +341,19 @@ export function storeFor(target: string | URL | Store, options?: Store | StoreOp
     if (options !== undefined && options.kind !== "s3") throw invalid(`an s3: address cannot be opened as ${options.kind}`);
     return s3Store(text, options ?? {});
   }
+  const scheme = /^(az|gs):\/\//.exec(text)?.[1];
+  const service = options?.kind ?? (scheme === "az" ? "azure" : scheme === "gs" ? "gcs" : undefined);
+  if ((scheme === "az" && service !== "azure") || (scheme === "gs" && service !== "gcs")) throw invalid(`an ${scheme}: address cannot be opened as ${service}`);
+  if (options?.kind === "azure" || (options === undefined && service === "azure")) return azureStore(text, options ?? {});
+  if (options?.kind === "gcs" || (options === undefined && service === "gcs")) return gcsStore(text, options ?? {});
   if (options !== undefined || /^https?:\/\//i.test(text)) {
     return httpStore(text, { ...options, mode: options === undefined || options.kind === "http" ? "auto" : options.kind });
   }
   // A scheme that is not ours is no folder; one letter is a drive.
-  const scheme = /^([a-z][a-z0-9+.-]+):/i.exec(text)?.[1]?.toLowerCase();
-  if (scheme !== undefined && scheme !== "file") {
-    const how = ["http", "https", "s3"].includes(scheme) ? `is no whole address: ${scheme}://…` : `has an address of ${scheme}:, which cannot be opened: give http:, https:, s3: or file:`;
-    throw invalid(`${JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text)} ${how}; a folder of that name is ./${scheme}:…`);
+  const other = /^([a-z][a-z0-9+.-]+):/i.exec(text)?.[1]?.toLowerCase();
+  if (other !== undefined && other !== "file") {
+    const how = ["http", "https", "s3", "az", "gs"].includes(other) ? `is no whole address: ${other}://…` : `has an address of ${other}:, which cannot be opened: give http:, https:, s3:, az:, gs: or file:`;
+    throw invalid(`${JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text)} ${how}; a folder of that name is ./${other}:…`);
   }
   return nodeFsStore(text);
 }

@@ -7,7 +7,9 @@ import { invalid, WhetstoneError } from "./errors.js";
 import type { ErrorCode } from "./errors.js";
 import { platform } from "./platform.js";
 import type { Glue } from "./platform.js";
+import type { StoreInfo } from "./objects.js";
 import { WorkerPool } from "./pool.js";
+import { ensureCommits } from "./race.js";
 import { callbacksOf, Store, storeFor } from "./stores.js";
 import type { StoreOptions } from "./stores.js";
 import type {
@@ -348,7 +350,9 @@ export class Table {
     this.#engine.sync((glue) => glue.checkPlan(plan));
     const { signal, onProgress } = options;
     if (signal?.aborted) throw aborted();
+    // Before anything is built: a store that cannot be committed to is refused at once.
     const tasks = plan.kind === "drop_index" ? [] : plan.tasks;
+    if (tasks.length > 0 || (plan.kind !== "refresh" && plan.kind !== "merge")) await this.#ensureCommits(signal);
     const rowsTotal = tasks.reduce((sum, task) => sum + task.rows, 0);
     const counted = plan.kind === "drop_index" || tasks.length === 0 ? [] : await this.#build(plan, options);
     const built = counted.map((one) => one.segment);
@@ -394,6 +398,8 @@ export class Table {
   async commitSegments(
     plan: BuildPlan, built: BuiltSegment[], options: Pick<RunOptions, "signal" | "onCommitting"> = {},
   ): Promise<RefreshReport> {
+    this.#open();
+    await this.#ensureCommits(options.signal);
     return this.#commit(plan, built, options.signal, options.onCommitting);
   }
 
@@ -457,6 +463,11 @@ export class Table {
       clearTimeout(timer);
       signal?.removeEventListener("abort", onAbort);
     }
+  }
+
+  #ensureCommits(signal: AbortSignal | undefined): Promise<void> {
+    const info = this.#engine.sync((glue) => glue.tableStoreInfo(this.#id)) as StoreInfo;
+    return ensureCommits(this.#store, info, (wrong) => this.#engine.sync((glue) => glue.tableStoreFound(this.#id, wrong ?? undefined)), signal);
   }
 
   #refreshInfo(): void {

@@ -481,6 +481,8 @@ export interface RequestEvent {
   ms: number;
   /** HTTP status; `null` when there was no answer or the store is not HTTP. */
   status: number | null;
+  /** Headers of the answer that tell how the store behaves; only where the store's descriptor asks for them. */
+  headers?: Record<string, string>;
   /** Which worker sent it; absent for the calling thread. */
   worker?: number;
 }

@@ -1,6 +1,8 @@
 //! Tables over HTTP: WebDAV, plain files and S3, against a scripted server that can misbehave in every way we know of.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+#[path = "http_stores/cloud.rs"]
+mod cloud;
 mod common;
 
 use std::path::{Path, PathBuf};
@@ -248,10 +250,19 @@ fn target_with(
     s3: bool,
     rule: impl FnMut(&Seen) -> Option<Reply> + Send + 'static,
 ) -> Target {
+    target_in(root, descriptor, s3, Surroundings::new(Arc::new(TestEnv::new(1_800_000_000_000, 5))), rule)
+}
+
+fn target_in(
+    root: &Path,
+    descriptor: StoreDescriptor,
+    s3: bool,
+    mut surroundings: Surroundings,
+    rule: impl FnMut(&Seen) -> Option<Reply> + Send + 'static,
+) -> Target {
     let prefix = if s3 { "/bkt/t.lance" } else { "/some dir/t.lance" };
     let server = Arc::new(Server { prefix, root: root.to_owned(), seen: Mutex::default(), rule: Mutex::new(Box::new(rule)), s3 });
     let log = Arc::new(Mutex::new(Vec::new()));
-    let mut surroundings = Surroundings::new(Arc::new(TestEnv::new(1_800_000_000_000, 5)));
     surroundings.transport = Some(HttpClient::new(Transport(server.clone())));
     let kept = log.clone();
     surroundings.on_request = Some(Arc::new(move |record| kept.lock().unwrap().push(record.clone())));

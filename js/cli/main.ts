@@ -4,14 +4,18 @@ import { readFile, realpath, stat, writeFile } from "node:fs/promises";
 import { once } from "node:events";
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { open, WhetstoneError } from "../node.js";
+import { checkStore, open, Store, WhetstoneError } from "../node.js";
 import type { OpenOptions, Plan, PlanCreateIndexOptions, PlanRefreshOptions, SegmentContents, StoreOptions, Table } from "../node.js";
+import { keepVerdicts } from "../race.js";
 import { serve } from "../serve.js";
+import { storeFor } from "../stores.js";
 import { progress } from "./progress.js";
+import { storeCheckLine, storeReport } from "./render-store.js";
 import * as render from "./render.js";
 import { printable, printableLines } from "./text.js";
 import { help, parse, UsageError } from "./usage.js";
 import type { Invocation } from "./usage.js";
+import { fileVerdicts } from "./verdicts.js";
 
 /** Exit status: done, failed with nothing committed, wrong usage, outcome not known. */
 const EXIT = { done: 0, failed: 1, usage: 2, unknown: 3 } as const;
@@ -22,6 +26,7 @@ export async function main(argv: string[]): Promise<number> {
   process.stdout.on("error", (error: NodeJS.ErrnoException) => { if (error.code === "EPIPE") process.exit(EXIT.done); });
   const interrupt = new AbortController();
   const onSignal = (): void => interrupt.abort();
+  keepVerdicts(fileVerdicts());
   process.once("SIGINT", onSignal);
   process.once("SIGTERM", onSignal);
   try {
@@ -31,6 +36,7 @@ export async function main(argv: string[]): Promise<number> {
       return EXIT.done;
     }
     if (invocation.command === "audit") return await audit(invocation, interrupt.signal);
+    if (invocation.command === "store-check") return await storeCheck(invocation, interrupt.signal);
     await run(invocation, interrupt.signal);
     return EXIT.done;
   } catch (error) {
@@ -84,7 +90,7 @@ async function run(invocation: Invocation, signal: AbortSignal): Promise<void> {
   const workers = invocation.number("workers", 1);
   const file = invocation.text("plan");
   const given = file === undefined || !isJob(invocation.command) ? undefined : await readPlan(file, JOBS[invocation.command], second ?? "");
-  using table = await open(target, { ...openOptions(invocation), signal });
+  using table = await open(target, { ...openOptions(invocation, target), signal });
   switch (invocation.command) {
     case "show":
       return answer(invocation, await table.show({ signal }), render.show);
@@ -132,7 +138,7 @@ async function run(invocation: Invocation, signal: AbortSignal): Promise<void> {
 async function audit(invocation: Invocation, signal: AbortSignal): Promise<number> {
   const [target = "", index = ""] = invocation.arguments;
   const sample = invocation.number("sample", 1);
-  using table = await open(target, { ...openOptions(invocation), signal });
+  using table = await open(target, { ...openOptions(invocation, target), signal });
   const report = await table.audit(index, { ...(sample === undefined ? {} : { sample }), signal });
   answer(invocation, report, render.audit);
   return report.findings.length === 0 ? EXIT.done : EXIT.failed;
@@ -242,16 +248,47 @@ async function readPlan(file: string, kind: Plan["kind"], index: string): Promis
   return plan;
 }
 
-function openOptions(invocation: Invocation): OpenOptions {
+/** What a store does. That it cannot be used, or not be committed to, is a failure of what was asked. */
+async function storeCheck(invocation: Invocation, signal: AbortSignal): Promise<number> {
+  const [target = ""] = invocation.arguments;
+  const contenders = invocation.number("contenders", 2);
+  const rounds = invocation.number("rounds", 1);
+  const [origin, more] = invocation.texts("origin");
+  if (more !== undefined) throw new UsageError("give --origin once");
+  const store = storeOptions(invocation);
+  const shown = !invocation.flag("quiet") && !invocation.flag("json");
+  const report = await checkStore(target, {
+    ...(store === undefined ? {} : { store }), ...(contenders === undefined ? {} : { contenders }), ...(rounds === undefined ? {} : { rounds }),
+    ...(origin === undefined ? {} : { origin }), quick: invocation.flag("quick"), signal,
+    ...(shown ? { onProgress: (check) => process.stdout.write(storeCheckLine(printable(check))) } : {}),
+  });
+  if (invocation.flag("json")) print(report);
+  // What is to be pasted keeps its lines: it is our own text.
+  else process.stdout.write(`${storeReport({ ...printable(report), remedies: report.remedies }, shown)}\n`);
+  return report.readable && report.commits !== "unsafe" ? EXIT.done : EXIT.failed;
+}
+
+function storeOptions(invocation: Invocation): StoreOptions | undefined {
+  const kind = invocation.text("store");
+  if (kind !== undefined && !["s3", "azure", "gcs", "webdav", "static"].includes(kind)) throw new UsageError(`--store takes s3, azure, gcs, webdav or static, not ${kind}`);
+  return kind === undefined ? undefined : { kind } as StoreOptions;
+}
+
+function openOptions(invocation: Invocation, target: string): OpenOptions {
   const version = invocation.number("at", 1);
   const tag = invocation.text("tag");
   const branch = invocation.text("branch");
-  const kind = invocation.text("store");
+  const given = storeOptions(invocation);
   if (version !== undefined && tag !== undefined) throw new UsageError("give --at or --tag, not both");
-  if (kind !== undefined && !["s3", "webdav", "static"].includes(kind)) throw new UsageError(`--store takes s3, webdav or static, not ${kind}`);
+  let store: Store | StoreOptions | undefined = given;
+  const leave = { ...(invocation.flag("unsafe-commits") ? { unsafe_commits: true } : {}), ...(invocation.flag("other-bases") ? { other_origins: true } : {}) };
+  if (Object.keys(leave).length > 0) {
+    const careful = storeFor(target, given);
+    store = new Store({ ...careful.descriptor, ...leave }, careful.createIfAbsent, careful.callbacks, careful.uri);
+  }
   return {
     ...(version === undefined ? {} : { version }), ...(tag === undefined ? {} : { tag }), ...(branch === undefined ? {} : { branch }),
-    ...(kind === undefined ? {} : { store: { kind } as StoreOptions }),
+    ...(store === undefined ? {} : { store }),
   };
 }
 

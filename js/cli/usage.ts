@@ -24,7 +24,9 @@ const OPTIONS = {
   at: { value: "VERSION", help: "the version to look at" },
   tag: { value: "TAG", help: "the tag to look at" },
   branch: { value: "BRANCH", help: "the branch to work on" },
-  store: { value: "KIND", help: "how to reach an http(s): address: s3, webdav or static" },
+  store: { value: "KIND", help: "how to reach an http(s): address: s3, azure, gcs, webdav or static" },
+  "other-bases": { help: "read files that the table keeps elsewhere: in other folders, or at other origins (without keys)" },
+  "unsafe-commits": { help: "commit also where racing writers may overwrite each other" },
   "num-segments": { value: "N", alias: "segments", help: "build at most N segments (1)" },
   workers: { value: "K", help: "build with at most K workers (one per segment, as far as there are processors)" },
   absorb: { help: "build the fragments of existing segments anew with the rest" },
@@ -45,14 +47,18 @@ const OPTIONS = {
   port: { value: "PORT", help: "port to listen on; 0 takes a free one (8080)" },
   host: { value: "HOST", help: "address to listen on, and name to answer to (127.0.0.1)" },
   writable: { help: "also answer PUT and DELETE" },
-  origin: { value: "ORIGIN", many: true, help: "let pages of this origin read; repeatable; * lets all" },
+  origin: { value: "ORIGIN", many: true, help: "pages of this origin: let them read (serve; repeatable, * lets all), or see whether they may (store-check)" },
+  quick: { help: "leave out the check that writes over a thousand objects" },
+  contenders: { value: "N", help: "writers that race for one object (12)" },
+  rounds: { value: "N", help: "races (20)" },
   page: { value: "DIR", help: "the built page to serve at /" },
   open: { help: "open the page in a browser" },
 } as const satisfies Record<string, Option>;
 
 type OptionName = keyof typeof OPTIONS;
 
-const TABLE: OptionName[] = ["json", "quiet", "help", "at", "tag", "branch", "store"];
+const TABLE: OptionName[] = ["json", "quiet", "help", "at", "tag", "branch", "store", "other-bases"];
+const COMMITTING: OptionName[] = ["dry-run", "plan", "unsafe-commits"];
 const PLANNING: OptionName[] = ["num-segments", "absorb", "absorb-trailing", "max-bytes", "param"];
 
 interface Command {
@@ -70,15 +76,16 @@ export const COMMANDS = {
   segments: { arguments: ["TABLE", "INDEX"], optional: true, options: TABLE, help: "the physical segments of its indexes" },
   column: { arguments: ["TABLE", "PATH"], options: [...TABLE, "fragment", "limit", "arrow"], help: "the values of a column with their row addresses, one JSON object a line" },
   plan: { arguments: ["TABLE", "INDEX"], options: [...TABLE, ...PLANNING], help: "what a refresh of the index would do" },
-  refresh: { arguments: ["TABLE", "INDEX"], options: [...TABLE, ...PLANNING, "workers", "dry-run", "plan"], help: "index the fragments the index does not cover" },
-  "create-index": { arguments: ["TABLE", "NAME", "COLUMN", "METHOD"], options: [...TABLE, "num-segments", "max-bytes", "param", "deferred", "replace", "workers", "dry-run", "plan"], help: "make an index" },
-  merge: { arguments: ["TABLE", "INDEX"], options: [...TABLE, "num-segments", "only", "max-bytes", "workers", "dry-run", "plan"], help: "make few segments of an index's many" },
-  "drop-index": { arguments: ["TABLE", "NAME"], options: [...TABLE, "dry-run", "plan"], help: "take an index of any method out of the table" },
+  refresh: { arguments: ["TABLE", "INDEX"], options: [...TABLE, ...PLANNING, "workers", ...COMMITTING], help: "index the fragments the index does not cover" },
+  "create-index": { arguments: ["TABLE", "NAME", "COLUMN", "METHOD"], options: [...TABLE, "num-segments", "max-bytes", "param", "deferred", "replace", "workers", ...COMMITTING], help: "make an index" },
+  merge: { arguments: ["TABLE", "INDEX"], options: [...TABLE, "num-segments", "only", "max-bytes", "workers", ...COMMITTING], help: "make few segments of an index's many" },
+  "drop-index": { arguments: ["TABLE", "NAME"], options: [...TABLE, ...COMMITTING], help: "take an index of any method out of the table" },
   probe: { arguments: ["TABLE", "INDEX", "OP", "VALUE"], optional: true, options: TABLE, help: "what of the table a condition has to look at" },
   audit: { arguments: ["TABLE", "INDEX"], options: [...TABLE, "sample"], help: "hold the index against its column, row by row" },
   transaction: { arguments: ["TABLE", "UUID"], options: TABLE, help: "which version a transaction became, if any" },
   discard: { arguments: ["TABLE", "REPORT.json"], options: [...TABLE, "dry-run"], help: "remove what a job staged and, as is certain, did not commit; - is stdin" },
   orphans: { arguments: ["TABLE"], options: [...TABLE, "older-than", "remove"], help: "what lies in the table's folders and no version names" },
+  "store-check": { arguments: ["URL"], options: ["json", "quiet", "help", "store", "origin", "quick", "contenders", "rounds"], help: "try what a store does: ranges, listings, races, pages; and say what to change" },
   serve: { arguments: ["DIR"], options: ["json", "quiet", "help", "port", "host", "writable", "origin", "page", "open"], help: "serve a folder of tables over HTTP, and the page" },
 } as const satisfies Record<string, Command>;
 
@@ -174,7 +181,8 @@ export function help(name: CommandName | null): string {
   if (name === null) {
     const lines = (Object.keys(COMMANDS) as CommandName[]).map((c) => `  ${words(c).join(" ").padEnd(44)}${COMMANDS[c].help}`);
     return ["whetstone keeps the scalar indexes of Lance tables complete, where they lie.", "", ...lines, "",
-      "TABLE is a path, or a file:, http(s): or s3: address; for S3 the usual AWS_… variables give keys, region and endpoint.",
+      "TABLE is a path, or a file:, http(s):, s3:, az: or gs: address. For S3 the usual AWS_… variables give keys, region and endpoint; for",
+      "Azure AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_SAS_TOKEN, for Google Cloud GOOGLE_OAUTH_ACCESS_TOKEN.",
       "whetstone COMMAND --help lists the options.",
       "Exit status: 0 done, 1 failed and nothing was committed, 2 wrong usage, 3 it is not known whether a commit landed.", ""].join("\n");
   }

@@ -12,7 +12,7 @@ use send_wrapper::SendWrapper;
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
 
-use crate::store::{Fault, FaultKind, HostEntry, HostIo, HostRead};
+use crate::store::{Fault, FaultKind, HostEntry, HostIo, HostRead, RequestSigner, TokenSource, Unsigned};
 
 /// An object with functions, called by name.
 pub(super) struct Callbacks(SendWrapper<JsValue>);
@@ -164,6 +164,46 @@ impl CredentialProvider for Callbacks {
                 return Err(failed("gave no accessKeyId and secretAccessKey".to_owned()));
             };
             Ok(Arc::new(AwsCredential { key_id, secret_key, token: text("sessionToken") }))
+        })
+        .await
+    }
+}
+
+#[async_trait]
+impl TokenSource for Callbacks {
+    async fn token(&self) -> Result<String, Fault> {
+        SendWrapper::new(async move {
+            let failed = |what: String| Fault::new(FaultKind::Status(401), "credentials()", what);
+            let keys = self.call("credentials", &Array::new()).await.map_err(|e| failed(text_of(&e)))?;
+            let text = |name: &str| get(&keys, name).as_string().filter(|t| !t.is_empty());
+            text("token").or_else(|| text("sas")).ok_or_else(|| failed("gave neither a token nor a sas".to_owned()))
+        })
+        .await
+    }
+}
+
+#[async_trait]
+impl RequestSigner for Callbacks {
+    async fn sign(&self, request: Unsigned) -> Result<Option<String>, Fault> {
+        SendWrapper::new(async move {
+            let object = Object::new();
+            let set = |name: &str, value: &JsValue| drop(Reflect::set(&object, &JsValue::from_str(name), value));
+            let pairs = |list: &[(String, String)]| {
+                let pairs = Object::new();
+                for (name, value) in list {
+                    let _ = Reflect::set(&pairs, &JsValue::from_str(name), &JsValue::from_str(value));
+                }
+                JsValue::from(pairs)
+            };
+            set("method", &JsValue::from_str(request.method));
+            set("bucket", &JsValue::from_str(&request.bucket));
+            set("key", &JsValue::from_str(&request.key));
+            set("query", &pairs(&request.query));
+            set("headers", &pairs(&request.headers));
+            let answer = self.call("signer", &Array::of1(&object)).await;
+            // What it throws may quote the address it signed.
+            let answer = answer.map_err(|_| Fault::new(FaultKind::Status(401), request.method, "the signer failed"))?;
+            Ok(answer.as_string())
         })
         .await
     }

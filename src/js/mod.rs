@@ -10,6 +10,7 @@ mod convert;
 mod host;
 mod jobs;
 mod leftovers;
+mod objects;
 mod store;
 mod table;
 mod task;

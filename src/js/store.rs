@@ -22,6 +22,10 @@ pub(super) fn open(spec: &JsValue, env: EnvRef) -> Result<Store> {
         let callbacks = Arc::new(callbacks);
         if callbacks.has("credentials") {
             surroundings.credentials = Some(callbacks.clone());
+            surroundings.tokens = Some(callbacks.clone());
+        }
+        if callbacks.has("signer") {
+            surroundings.signer = Some(callbacks.clone());
         }
         if callbacks.has("get") {
             surroundings.host = Some(callbacks);
@@ -34,7 +38,7 @@ pub(super) fn open(spec: &JsValue, env: EnvRef) -> Result<Store> {
 fn hook(function: Function) -> RequestHook {
     let function = SendWrapper::new(function);
     Arc::new(move |record: &RequestRecord| {
-        let event = json!({
+        let mut event = json!({
             "method": record.method,
             "path": record.path,
             "range": record.range.as_ref().map(|range| [range.start, range.end]),
@@ -43,6 +47,12 @@ fn hook(function: Function) -> RequestHook {
             "ms": record.ms,
             "status": if record.status == 0 { None } else { Some(record.status) },
         });
+        if !record.headers.is_empty()
+            && let Some(object) = event.as_object_mut()
+        {
+            let headers = record.headers.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
+            object.insert("headers".to_owned(), serde_json::Value::Object(headers));
+        }
         if let Ok(event) = to_js(&event) {
             // A hook that throws is its owner's affair; the request is done.
             let _ = function.call1(&JsValue::UNDEFINED, &event);

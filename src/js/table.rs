@@ -48,7 +48,7 @@ pub(super) fn advance(id: u32, table: Table) {
     });
 }
 
-fn table(id: u32) -> Result<Table> {
+pub(super) fn table(id: u32) -> Result<Table> {
     TABLES.with_borrow(|tables| tables.open.get(&id).cloned()).ok_or_else(|| Error::invalid("the table is closed"))
 }
 

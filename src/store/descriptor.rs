@@ -18,6 +18,10 @@ pub enum TargetKind {
     Static,
     /// S3-compatible.
     S3,
+    /// Azure Blob storage.
+    Azure,
+    /// Google Cloud Storage.
+    Gcs,
     /// An empty store in memory, shared by nobody.
     Memory,
     /// The host's own files through callbacks; `url` is the path of the root in them.
@@ -37,7 +41,7 @@ pub struct StoreDescriptor {
     /// S3: region; us-east-1 when nothing says otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
-    /// S3: `scheme://host[:port]` of another provider.
+    /// S3, GCS: `scheme://host[:port]` of another provider; Azure: that of the account.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
     /// S3: key id.
@@ -49,7 +53,13 @@ pub struct StoreDescriptor {
     /// S3: session token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_token: Option<String>,
-    /// S3: send no signature; by default when there are no keys.
+    /// Azure: shared access signature, the query as the portal gives it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sas: Option<String>,
+    /// GCS: OAuth access token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    /// S3, Azure, GCS: send nothing that identifies anyone; by default when there are no keys.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub anonymous: Option<bool>,
     /// S3: the bucket is in the host name of the endpoint.
@@ -77,6 +87,10 @@ pub struct StoreDescriptor {
     pub other_origins: bool,
     /// Commit on stores whose create-if-absent is not known to be atomic.
     pub unsafe_commits: bool,
+    /// Host: its callbacks are known to create atomically.
+    pub atomic_create: bool,
+    /// Report headers of answers to the request hook.
+    pub tell_headers: bool,
 }
 
 impl StoreDescriptor {
@@ -93,6 +107,7 @@ impl StoreDescriptor {
             timeout_ms: self.timeout_ms,
             bases: self.bases.clone(),
             other_origins: self.other_origins,
+            unsafe_commits: self.unsafe_commits,
             ..Default::default()
         }
     }

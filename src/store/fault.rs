@@ -24,6 +24,10 @@ pub enum FaultKind {
     TooLarge,
     /// The request was stopped by the caller.
     Aborted,
+    /// The answer to a listing is none.
+    Listing,
+    /// There is no such bucket or container.
+    NoBucket,
 }
 
 /// A failed request. Holds no URL, no header, no credentials: only what may be shown.
@@ -48,7 +52,12 @@ impl Fault {
         match self.kind {
             FaultKind::Status(status) => matches!(status, 408 | 429 | 500 | 502 | 503 | 504),
             FaultKind::Connect | FaultKind::Interrupted | FaultKind::Timeout => true,
-            FaultKind::Ranges | FaultKind::Encoding | FaultKind::TooLarge | FaultKind::Aborted => false,
+            FaultKind::Ranges
+            | FaultKind::Encoding
+            | FaultKind::TooLarge
+            | FaultKind::Aborted
+            | FaultKind::Listing
+            | FaultKind::NoBucket => false,
         }
     }
 
@@ -73,6 +82,8 @@ impl fmt::Display for Fault {
             FaultKind::Encoding => f.write_str("range is content-encoded")?,
             FaultKind::TooLarge => f.write_str("answer too large")?,
             FaultKind::Aborted => f.write_str("aborted")?,
+            FaultKind::Listing => f.write_str("no listing")?,
+            FaultKind::NoBucket => f.write_str("no such bucket")?,
         }
         if self.what.is_empty() { Ok(()) } else { write!(f, " ({})", self.what) }
     }
@@ -133,16 +144,56 @@ pub fn store_error(method: &str, object: &str, error: &object_store::Error) -> E
     }
 }
 
+/// Words for "no room".
+fn full(word: &str) -> bool {
+    matches!(word, "QuotaExceeded" | "XMinioStorageFull" | "InsufficientStorage" | "ServiceQuotaExceeded")
+}
+
+/// What to do about a refusal, by the service's own word for it.
+fn remedy(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "ExpiredToken" | "ExpiredTokenException" | "TokenRefreshRequired" | "RequestExpired" => {
+            "the credentials have expired; give fresh ones, or a credentials() function that does"
+        }
+        "RequestTimeTooSkewed" => "the clock of this machine and that of the store are too far apart; set it",
+        "InvalidAccessKeyId" | "InvalidToken" | "SignatureDoesNotMatch" => "the credentials are not those of this store",
+        "AuthorizationHeaderMalformed" | "PermanentRedirect" | "TemporaryRedirect" => "the bucket is in another region; name it",
+        "AuthenticationFailed" | "AuthorizationPermissionMismatch" | "AuthorizationFailure" | "NoAuthenticationInformation" => {
+            "the shared access signature has expired, or does not permit this; make a new one"
+        }
+        "AccountProblem" | "AccountIsDisabled" => "the account cannot be written to; ask its owner",
+        _ => return None,
+    })
+}
+
 /// The error of a fault on `object`.
 pub fn fault_error(object: &str, fault: &Fault) -> Error {
     let method = fault.method.as_str();
     let what = if fault.what.is_empty() { String::new() } else { format!(" ({})", fault.what) };
     let (code, text) = match fault.kind {
+        FaultKind::Status(_) if full(&fault.what) => {
+            (ErrorCode::StoreFull, format!("the store has no room for {object}{what}; free some, or raise the quota"))
+        }
+        FaultKind::Status(400..=499) if remedy(&fault.what).is_some() => {
+            let remedy = remedy(&fault.what).unwrap_or_default();
+            (ErrorCode::StoreDenied, format!("the store denies {method} {object}{what}: {remedy}"))
+        }
+        FaultKind::NoBucket => (
+            ErrorCode::TableNotFound,
+            format!(
+                "{method} {object}: there is no such bucket or container; check its name, region and endpoint (it may have been deleted)"
+            ),
+        ),
+        FaultKind::Listing => (ErrorCode::StoreUnreachable, format!("the store does not list {object}{what}")),
         FaultKind::Status(404 | 410) => {
             return Error::corrupt(object, "there is no such object").with("not_found", true).with("status", 404);
         }
         FaultKind::Status(status @ (401 | 403)) => {
-            (ErrorCode::StoreDenied, format!("the store denies {method} {object} (status {status}){what}"))
+            let hint = match method {
+                "PUT" | "DELETE" => "; these credentials may read but not write here, or not under this name",
+                _ => "",
+            };
+            (ErrorCode::StoreDenied, format!("the store denies {method} {object} (status {status}){what}{hint}"))
         }
         FaultKind::Status(416) => {
             (ErrorCode::CorruptFile, format!("{object}: shorter than recorded, the store has no such range{what}"))

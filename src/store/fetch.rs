@@ -74,8 +74,9 @@ async fn send(request: HttpRequest) -> Result<HttpResponse, HttpError> {
     let set = |name: &str, value: &JsValue| Reflect::set(&init, &JsValue::from_str(name), value).map(|_| ());
     set("method", &JsValue::from_str(&method)).map_err(connect)?;
     set("signal", &controller.signal()).map_err(connect)?;
-    // A redirect would carry our headers along, possibly to somebody else.
-    let secret = parts.headers.values().any(HeaderValue::is_sensitive)
+    // A redirect would carry our headers along, and what is written, possibly to somebody else.
+    let secret = parts.method != Method::GET
+        || parts.headers.values().any(HeaderValue::is_sensitive)
         || parts.headers.contains_key("authorization")
         || parts.headers.contains_key("x-amz-security-token");
     if secret {

@@ -13,8 +13,10 @@ use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt
 
 use super::fault::{Fault, FaultKind, fault_of, store_error};
 use super::meter::{Meter, RequestCounts, RequestHook, RequestRecord};
+use super::rest::says_exists;
 use super::retry::with_retries;
 use super::target::Opener;
+use super::trust::{Commits, Trust};
 use crate::env::EnvRef;
 use crate::error::{Changed, Error, ErrorCode, Result};
 use crate::lists::{sorted_by, sorted_by_key};
@@ -25,6 +27,8 @@ const GAP: u64 = 64 * 1024;
 const MERGED: u64 = 8 * 1024 * 1024;
 /// Requests in flight for one call.
 const IN_FLIGHT: usize = 6;
+/// Most names of one folder.
+const LISTED: usize = 5_000_000;
 /// An object read whole without a known size may not be larger, in bytes.
 const WHOLE: u64 = 1 << 30;
 
@@ -36,6 +40,10 @@ pub type Payload = Vec<Bytes>;
 pub enum StoreKind {
     /// S3-compatible.
     S3,
+    /// Azure Blob storage.
+    Azure,
+    /// Google Cloud Storage.
+    Gcs,
     /// HTTP with PROPFIND and PUT.
     Dav,
     /// HTTP that only serves files.
@@ -84,6 +92,7 @@ pub struct Store {
     /// Another way to the same table, should this one refuse to list.
     other: Option<Arc<Store>>,
     opener: Option<Arc<Opener>>,
+    trust: Trust,
     /// Shown to people: no credentials, no query.
     base_uri: Arc<str>,
 }
@@ -100,8 +109,10 @@ impl Store {
         let base_uri = match kind {
             StoreKind::Memory => "memory:",
             StoreKind::Host => "host:",
-            StoreKind::S3 | StoreKind::Dav | StoreKind::Static => "store:",
+            StoreKind::S3 | StoreKind::Azure | StoreKind::Gcs | StoreKind::Dav | StoreKind::Static => "store:",
         };
+        // The contract of `PutMode::Create`. A target opened by its address is told apart by what answers there.
+        let trust = Trust::atomic("whoever made the store says that it creates atomically");
         Store {
             object,
             root,
@@ -112,6 +123,7 @@ impl Store {
             pages: None,
             other: None,
             opener: None,
+            trust,
             base_uri: base_uri.into(),
         }
     }
@@ -166,6 +178,32 @@ impl Store {
         self
     }
 
+    #[must_use]
+    pub(super) fn trusted_as(mut self, trust: Trust) -> Store {
+        self.trust = trust;
+        self
+    }
+
+    /// What is known of its create-if-absent.
+    pub fn commits(&self) -> Commits {
+        self.trust.commits()
+    }
+
+    /// Records what a racing check found, for this store and every handle made from it.
+    pub fn found(&self, commits: Commits) {
+        self.trust.set(commits);
+    }
+
+    /// Whether the caller wants to commit whatever is known.
+    pub fn commits_anyway(&self) -> bool {
+        self.trust.anyway()
+    }
+
+    /// Refuses to commit on a store that is not known to create atomically: `STORE_UNSAFE`.
+    pub fn may_commit(&self) -> Result<()> {
+        self.trust.check(&self.uri())
+    }
+
     pub(super) fn meter(&self) -> &Arc<Meter> {
         &self.meter
     }
@@ -176,16 +214,22 @@ impl Store {
     }
 
     /// The place that an absolute address or path in a manifest means. Credentials never follow to another origin, and
-    /// another origin is only read when the caller allowed it: `STORE_DENIED` otherwise.
+    /// another place (also a folder beside the table) is only read when the caller allowed it: `STORE_DENIED` otherwise.
     pub fn base(&self, address: &str) -> Result<Store> {
         match &self.opener {
             Some(opener) => opener.open(self, address),
-            None if self.kind == StoreKind::Host && address.starts_with('/') => self.at_root(address.trim_matches('/')),
+            None if self.kind == StoreKind::Host && self.is_inside(address) => self.at_root(address.trim_matches('/')),
             None => Err(Error::new(
                 ErrorCode::StoreDenied,
                 format!("the table keeps files at {address}, which cannot be reached from this store"),
             )),
         }
+    }
+
+    /// Whether an absolute path of the underlying store is the root or below it.
+    pub(super) fn is_inside(&self, path: &str) -> bool {
+        let below = path.strip_prefix('/').and_then(|path| path.trim_end_matches('/').strip_prefix(self.root.as_ref()));
+        below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
     /// Time, randomness, waiting.
@@ -315,10 +359,15 @@ impl Store {
             loop {
                 let (page, next) = with_retries(&self.env, || self.page(dir, None, token.clone())).await?;
                 entries.extend(page);
-                token = next;
-                if token.is_none() {
-                    return Ok(sorted_by(entries, by_name));
+                if next.is_none() {
+                    return Ok(each_once(entries));
                 }
+                if next == token || entries.len() > LISTED {
+                    let text =
+                        format!("the listing of {dir} does not end: its pages repeat themselves, or name over {LISTED} objects");
+                    return Err(Error::new(ErrorCode::StoreUnreachable, text).with("object", dir));
+                }
+                token = next;
             }
         }
         with_retries(&self.env, || self.list_folder(dir)).await
@@ -387,7 +436,7 @@ impl Store {
             Err(object_store::Error::NotFound { .. }) => Vec::new(),
             Err(error) => return Err(listing_error(dir, &error)),
         };
-        Ok(sorted_by(entries, by_name))
+        Ok(each_once(entries))
     }
 
     async fn page(&self, dir: &str, max: Option<usize>, token: Option<String>) -> Result<(Vec<Entry>, Option<String>)> {
@@ -423,7 +472,7 @@ impl Store {
         let Err(error) = self.upload(path, &location, data, PutMode::Create).await else { return Ok(Created::Yes) };
         let fault = fault_of("PUT", &error);
         match fault.as_ref().and_then(Fault::status) {
-            Some(412 | 304) => Ok(Created::Exists),
+            Some(status) if says_exists(status, fault.as_ref().map_or("", |f| &f.what)) => Ok(Created::Exists),
             // Refusals that leave nothing behind. A 409 may be a concurrent request that won or lost: not among them.
             Some(400 | 401 | 403 | 404 | 405 | 411 | 413 | 501 | 507) => Err(store_error("PUT", path, &error)),
             _ => Ok(Created::Unclear(store_error("PUT", path, &error).with_changed(Changed::Unknown))),
@@ -477,7 +526,16 @@ impl Store {
         }
         let ms = u64::try_from(self.env.now_ms().saturating_sub(start)).unwrap_or(0);
         let (method, path) = (method.to_owned(), path.to_owned());
-        self.meter.record(&RequestRecord { method, path, range, bytes: read, bytes_written: written, ms, status });
+        self.meter.record(&RequestRecord {
+            method,
+            path,
+            range,
+            bytes: read,
+            bytes_written: written,
+            ms,
+            status,
+            headers: Vec::new(),
+        });
     }
 }
 
@@ -507,7 +565,7 @@ fn entry(folder: &Path, meta: ObjectMeta) -> Option<Entry> {
 
 fn listing_error(dir: &str, error: &object_store::Error) -> Error {
     let refused = match fault_of("LIST", error) {
-        Some(fault) => matches!(fault.kind, FaultKind::Status(400..=499 | 501)),
+        Some(fault) => matches!(fault.kind, FaultKind::Status(400..=499 | 501) | FaultKind::Listing),
         // An answer that is no listing: a server that serves the folder's page instead.
         None => true,
     };
@@ -546,6 +604,13 @@ async fn collect(
         }
     }
     Ok(if rest.is_empty() { first.unwrap_or_default() } else { rest.freeze() })
+}
+
+/// In name order; a listing that repeats a name has it once.
+fn each_once(entries: Vec<Entry>) -> Vec<Entry> {
+    let mut entries = sorted_by(entries, by_name);
+    entries.dedup_by(|later, first| later.name == first.name);
+    entries
 }
 
 fn by_name(a: &Entry, b: &Entry) -> Ordering {

@@ -35,6 +35,8 @@ pub struct RequestRecord {
     pub ms: u64,
     /// HTTP status; 0 = no answer. Stores without HTTP report the nearest status.
     pub status: u16,
+    /// Headers of the answer that tell how a store behaves, where the descriptor asks for them (`tell_headers`).
+    pub headers: Vec<(&'static str, String)>,
 }
 
 /// Called after each request.

@@ -29,7 +29,12 @@ pub fn finish(builder: http::request::Builder, body: HttpRequestBody) -> object_
 
 /// DELETEs `url`, which stands for `location`.
 pub async fn delete(client: &HttpClient, url: &str, location: &Path) -> object_store::Result<()> {
-    let request = finish(request(Method::DELETE, url), HttpRequestBody::empty())?;
+    delete_with(client, request(Method::DELETE, url), location).await
+}
+
+/// Sends a DELETE that was begun, which stands for `location`.
+pub async fn delete_with(client: &HttpClient, builder: http::request::Builder, location: &Path) -> object_store::Result<()> {
+    let request = finish(builder, HttpRequestBody::empty())?;
     match client.execute(request).await.map_err(wrap)?.status() {
         status if status.is_success() => Ok(()),
         StatusCode::NOT_FOUND => {
@@ -47,7 +52,16 @@ pub fn refused<T>(store: &str, operation: &str) -> object_store::Result<T> {
 
 /// GETs `url`, which stands for `location`.
 pub async fn get(client: &HttpClient, url: &str, location: &Path, options: &GetOptions) -> object_store::Result<GetResult> {
-    let mut builder = request(Method::GET, url);
+    get_with(client, request(Method::GET, url), location, options).await
+}
+
+/// Sends a GET that was begun, which stands for `location`.
+pub async fn get_with(
+    client: &HttpClient,
+    mut builder: http::request::Builder,
+    location: &Path,
+    options: &GetOptions,
+) -> object_store::Result<GetResult> {
     let asked = match &options.range {
         None => None,
         Some(GetRange::Bounded(range)) => Some(range.clone()),

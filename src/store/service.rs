@@ -23,6 +23,7 @@ use super::fault::{Fault, FaultKind};
 use super::meter::{Meter, RequestRecord};
 use super::normalise::{asked_range, body_limit, check_headers, normalise_range, too_long};
 use super::permits::Permits;
+use super::trust::Trust;
 use crate::env::EnvRef;
 
 /// Requests in flight to one target (design §8).
@@ -50,7 +51,23 @@ pub struct StoreService {
     timeout_ms: u64,
     headers: OriginHeaders,
     identity: bool,
+    trust: Option<Trust>,
+    tell_headers: bool,
 }
+
+/// What tells how a server behaves towards pages and clocks, and of its encodings.
+const TELLING: [&str; 7] = [
+    "access-control-allow-origin",
+    "access-control-expose-headers",
+    "accept-ranges",
+    "content-encoding",
+    "content-range",
+    "date",
+    "etag",
+];
+
+/// A server may say of itself that it creates atomically.
+const DECLARED: &str = "whetstone-create-if-absent";
 
 impl fmt::Debug for StoreService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -79,6 +96,8 @@ impl StoreService {
             timeout_ms: TIMEOUT_MS,
             headers: OriginHeaders::default(),
             identity: true,
+            trust: None,
+            tell_headers: false,
         }
     }
 
@@ -103,6 +122,20 @@ impl StoreService {
         self
     }
 
+    /// Where to note what the server says of its create-if-absent.
+    #[must_use]
+    pub(super) fn with_trust(mut self, trust: Trust) -> StoreService {
+        self.trust = Some(trust);
+        self
+    }
+
+    /// Whether to report headers of answers to the hook.
+    #[must_use]
+    pub fn with_headers_told(mut self, tell: bool) -> StoreService {
+        self.tell_headers = tell;
+        self
+    }
+
     fn prepare(&self, request: &mut HttpRequest) {
         if !self.headers.headers.is_empty() && origin(request.uri()).as_deref() == Some(self.headers.origin.as_str()) {
             for (name, value) in &self.headers.headers {
@@ -112,7 +145,7 @@ impl StoreService {
                 }
             }
         }
-        if self.identity && request.method() == Method::GET {
+        if self.identity && request.method() == Method::GET && !request.headers().contains_key(ACCEPT_ENCODING) {
             request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
     }
@@ -124,6 +157,11 @@ impl StoreService {
         let status = parts.status.as_u16();
         if parts.status.is_success() {
             check_headers(&sent.method, sent.range.as_ref(), status, &parts.headers)?;
+        }
+        if let Some(trust) = &self.trust
+            && parts.headers.get(DECLARED).is_some_and(|value| value == "atomic")
+        {
+            trust.declared("the server says that it creates atomically");
         }
         let limit = body_limit(sent.range.as_ref(), status, &parts.headers);
         match read_body(body, limit).await {
@@ -218,7 +256,8 @@ impl HttpService for StoreService {
             path: request.uri().path().to_owned(),
             range: request.headers().get(RANGE).and_then(|v| v.to_str().ok()).and_then(asked_range),
             bytes: request.body().content_length() as u64,
-            conditional: request.headers().contains_key(IF_NONE_MATCH),
+            conditional: request.headers().contains_key(IF_NONE_MATCH)
+                || request.headers().contains_key("x-goog-if-generation-match"),
         };
         self.prepare(&mut request);
         let permit = self.permits.acquire().await;
@@ -241,16 +280,28 @@ impl HttpService for StoreService {
             bytes_written: outcome.as_ref().map_or(0, |(parts, _)| if parts.status.is_success() { sent.bytes } else { 0 }),
             ms: u64::try_from(self.env.now_ms().saturating_sub(start)).unwrap_or(0),
             status: outcome.as_ref().map_or(0, |(parts, _)| parts.status.as_u16()),
+            headers: match &outcome {
+                Ok((parts, _)) if self.tell_headers => telling(&parts.headers),
+                _ => Vec::new(),
+            },
         });
         let (parts, body) = outcome.map_err(http_error)?;
         judge(&sent, parts, body).map_err(http_error)
     }
 }
 
+fn telling(headers: &http::HeaderMap) -> Vec<(&'static str, String)> {
+    let text = |name: &'static str| Some((name, headers.get(name)?.to_str().ok()?.to_owned()));
+    TELLING.into_iter().filter_map(text).collect()
+}
+
 fn judge(sent: &Sent, mut parts: http::response::Parts, body: Bytes) -> Result<HttpResponse, Fault> {
     let status = parts.status.as_u16();
     let passed = match status {
         200..=299 => true,
+        404 if matches!(error_code(&body).as_str(), "NoSuchBucket" | "ContainerNotFound" | "BucketNotFound") => {
+            return Err(Fault::new(FaultKind::NoBucket, &sent.method, ""));
+        }
         // The clients above create missing folders, or know an absent object, by these.
         404 => true,
         409 => !sent.conditional,

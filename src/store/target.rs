@@ -16,8 +16,10 @@ use super::descriptor::{StoreDescriptor, TargetKind};
 use super::handle::{Store, StoreKind};
 use super::host::{HostIo, HostStore};
 use super::meter::{Meter, RequestHook};
+use super::rest::{Access, ContainerAddress, RequestSigner, RestStore, Service, TokenSource};
 use super::s3::{BucketAddress, S3Store, percent_decode};
 use super::service::{OriginHeaders, StoreService};
+use super::trust::{Commits, Trust, promised};
 use crate::env::EnvRef;
 use crate::error::{Error, ErrorCode, Result};
 
@@ -32,6 +34,10 @@ pub struct Surroundings {
     pub host: Option<Arc<dyn HostIo>>,
     /// S3 keys asked for before each request.
     pub credentials: Option<AwsCredentialProvider>,
+    /// A SAS (Azure) or an access token (GCS), asked for before each request.
+    pub tokens: Option<Arc<dyn TokenSource>>,
+    /// S3: signs each request, instead of keys.
+    pub signer: Option<Arc<dyn RequestSigner>>,
     /// Told about each request.
     pub on_request: Option<RequestHook>,
 }
@@ -39,7 +45,7 @@ pub struct Surroundings {
 impl Surroundings {
     /// Only an environment.
     pub fn new(env: EnvRef) -> Surroundings {
-        Surroundings { env, transport: None, host: None, credentials: None, on_request: None }
+        Surroundings { env, transport: None, host: None, credentials: None, tokens: None, signer: None, on_request: None }
     }
 }
 
@@ -71,8 +77,11 @@ fn open_metered(descriptor: &StoreDescriptor, surroundings: &Surroundings, meter
                 Some(path) => (root_path(&percent_decode(path)?)?, "file:"),
                 None => (root_path(&descriptor.url)?, "host:"),
             };
+            let known = base == "file:" || descriptor.atomic_create;
+            let commits = if known { Commits::Atomic("the host creates atomically".to_owned()) } else { Commits::Unproven };
             Store::new(Arc::new(HostStore::new(io)), root, StoreKind::Host, env.clone())
                 .counting(meter.clone())
+                .trusted_as(Trust::new(commits).or_anyway(descriptor.unsafe_commits))
                 .with_base_uri(base)
         }
         _ => open_http(descriptor, surroundings, meter)?,
@@ -86,25 +95,34 @@ fn open_http(descriptor: &StoreDescriptor, surroundings: &Surroundings, meter: &
     let url = Url::parse(&descriptor.url).map_err(|_| Error::invalid("the target is not an address: https://… or s3://…"))?;
     let kind = match (descriptor.kind, url.scheme()) {
         (TargetKind::Auto, "s3") => TargetKind::S3,
+        (TargetKind::Auto | TargetKind::Azure, "az") => TargetKind::Azure,
+        (TargetKind::Auto | TargetKind::Gcs, "gs") => TargetKind::Gcs,
         (TargetKind::S3, "s3") | (_, "http" | "https") => descriptor.kind,
         (_, scheme) => return Err(Error::invalid(format!("addresses with {scheme}: cannot be opened as this kind of store"))),
     };
-    let client = client(descriptor, surroundings, meter, &url)?;
-    if kind == TargetKind::S3 {
-        return s3(descriptor, surroundings, meter, &url, client);
+    let trust = trust(descriptor, kind, &url);
+    let client = client(descriptor, surroundings, meter, &url, &trust)?;
+    match kind {
+        TargetKind::S3 => return Ok(s3(descriptor, surroundings, meter, &url, client)?.trusted_as(trust)),
+        TargetKind::Azure => {
+            return Ok(container(Service::Azure, descriptor, surroundings, meter, &url, client)?.trusted_as(trust));
+        }
+        TargetKind::Gcs => return Ok(container(Service::Gcs, descriptor, surroundings, meter, &url, client)?.trusted_as(trust)),
+        _ => {}
     }
     let dav = DavStore::new(client.clone(), &url).map_err(|_| Error::invalid("the target is not an http address"))?;
     let store_kind = if kind == TargetKind::Static { StoreKind::Static } else { StoreKind::Dav };
     let root = root_path(&percent_decode(url.path())?)?;
     let store = Store::new(dav::shared(dav), root, store_kind, surroundings.env.clone())
         .metered_by(meter.clone())
-        .with_base_uri(&origin_of(&url));
+        .with_base_uri(&origin_of(&url))
+        .trusted_as(trust.clone());
     if kind != TargetKind::Auto {
         return Ok(store);
     }
     // Should the host refuse PROPFIND it may still be S3 by another name.
     match s3(descriptor, surroundings, meter, &url, client) {
-        Ok(other) => Ok(store.or_else(other)),
+        Ok(other) => Ok(store.or_else(other.trusted_as(trust))),
         Err(_) => Ok(store),
     }
 }
@@ -117,22 +135,79 @@ fn s3(
     client: HttpClient,
 ) -> Result<Store> {
     let address = BucketAddress::parse(url)?;
-    let sign = descriptor.sign_queries.unwrap_or_else(in_browser);
-    let bucket = S3Store::new(client, &address, descriptor, surroundings.credentials.clone(), sign)?;
-    let pages = bucket.pages();
-    let root = root_path(&address.key)?;
     let base = match &address.endpoint {
         Some(endpoint) if address.virtual_hosted => endpoint.clone(),
         Some(endpoint) => format!("{endpoint}/{}", address.bucket),
         None => format!("s3://{}", address.bucket),
     };
+    if let Some(signer) = &surroundings.signer {
+        // Where the objects are is the signer's to say; this address is only shown.
+        let at = Url::parse(&base).map_err(|_| Error::invalid("the target is not an address: https://… or s3://…"))?;
+        let bucket = RestStore::new(client, Service::S3, at, &address.bucket, Access::Signer(signer.clone()));
+        return Ok(rest(bucket, root_path(&address.key)?, StoreKind::S3, surroundings, meter, &base));
+    }
+    let sign = descriptor.sign_queries.unwrap_or_else(in_browser);
+    let bucket = S3Store::new(client, &address, descriptor, surroundings.credentials.clone(), sign)?;
+    let pages = bucket.pages();
+    let root = root_path(&address.key)?;
     Ok(Store::new(Arc::new(bucket), root, StoreKind::S3, surroundings.env.clone())
         .metered_by(meter.clone())
         .with_pages(pages)
         .with_base_uri(&base))
 }
 
-fn client(descriptor: &StoreDescriptor, surroundings: &Surroundings, meter: &Arc<Meter>, url: &Url) -> Result<HttpClient> {
+/// A container of Azure, or a bucket of GCS.
+fn container(
+    service: Service,
+    descriptor: &StoreDescriptor,
+    surroundings: &Surroundings,
+    meter: &Arc<Meter>,
+    url: &Url,
+    client: HttpClient,
+) -> Result<Store> {
+    let address = ContainerAddress::parse(service, url, descriptor.endpoint.as_deref())?;
+    let (given, kind) = match service {
+        Service::Azure => (&descriptor.sas, StoreKind::Azure),
+        Service::Gcs | Service::S3 => (&descriptor.token, StoreKind::Gcs),
+    };
+    let access = match (descriptor.anonymous, &surroundings.tokens, given) {
+        (Some(true), _, _) | (_, None, None) => Access::Anonymous,
+        (_, Some(tokens), _) => Access::Tokens(tokens.clone()),
+        (_, None, Some(token)) => Access::Token(token.clone()),
+    };
+    let base = address.base.as_str().to_owned();
+    let store = RestStore::new(client, service, address.base, &address.bucket, access);
+    Ok(rest(store, root_path(&address.key)?, kind, surroundings, meter, &base))
+}
+
+fn rest(store: RestStore, root: Path, kind: StoreKind, surroundings: &Surroundings, meter: &Arc<Meter>, base: &str) -> Store {
+    let store = Arc::new(store);
+    Store::new(store.clone(), root, kind, surroundings.env.clone())
+        .metered_by(meter.clone())
+        .with_pages(store)
+        .with_base_uri(base)
+}
+
+/// What is known of a store before it is asked anything.
+fn trust(descriptor: &StoreDescriptor, kind: TargetKind, url: &Url) -> Trust {
+    let endpoint = descriptor.endpoint.as_deref().and_then(|endpoint| Url::parse(endpoint).ok());
+    let promise = match (kind, url.scheme(), endpoint) {
+        (TargetKind::Static, ..) => None,
+        (_, "s3", None) => Some("Amazon S3 creates with If-None-Match atomically"),
+        (_, "gs", None) => Some("Google Cloud Storage creates at generation 0 atomically"),
+        (_, _, Some(endpoint)) => promised(&endpoint),
+        (_, _, None) => promised(url),
+    };
+    promise.map_or_else(|| Trust::new(Commits::Unproven), Trust::atomic).or_anyway(descriptor.unsafe_commits)
+}
+
+fn client(
+    descriptor: &StoreDescriptor,
+    surroundings: &Surroundings,
+    meter: &Arc<Meter>,
+    url: &Url,
+    trust: &Trust,
+) -> Result<HttpClient> {
     let transport = match &surroundings.transport {
         Some(transport) => transport.clone(),
         None => default_transport()?,
@@ -147,10 +222,13 @@ fn client(descriptor: &StoreDescriptor, surroundings: &Surroundings, meter: &Arc
     for (name, value) in &descriptor.headers {
         headers.push(header(name, value)?);
     }
-    let headers = OriginHeaders { origin: origin_of(url), headers };
+    let endpoint = descriptor.endpoint.as_deref().and_then(|endpoint| Url::parse(endpoint).ok());
+    let headers = OriginHeaders { origin: origin_of(endpoint.as_ref().unwrap_or(url)), headers };
     let service = StoreService::new(transport, meter.clone(), surroundings.env.clone())
         .with_timeout_ms(descriptor.timeout_ms)
         .with_headers(headers)
+        .with_trust(trust.clone())
+        .with_headers_told(descriptor.tell_headers)
         .with_identity(!in_browser());
     Ok(HttpClient::new(service))
 }
@@ -198,29 +276,44 @@ impl Opener {
     /// The store of `base`, an absolute address or path written into a manifest.
     pub(super) fn open(&self, from: &Store, base: &str) -> Result<Store> {
         let (base, mapped) = self.map(base);
+        let allowed = mapped || self.descriptor.other_origins;
         if let Some(path) = base.strip_prefix("file://").or_else(|| base.starts_with('/').then_some(base.as_str())) {
-            return if from.kind() == StoreKind::Host { from.at_root(path.trim_matches('/')) } else { Err(foreign(&base)) };
+            let reachable = from.kind() == StoreKind::Host && (allowed || from.is_inside(path));
+            return if reachable { from.at_root(path.trim_matches('/')) } else { Err(foreign(&base)) };
         }
         let Ok(url) = Url::parse(&base) else {
             // A mapping may name a folder of the same store.
             return if mapped { from.at_root(base.trim_matches('/')) } else { Err(foreign(&base)) };
         };
-        let mut descriptor = self.descriptor.without_secrets(&base);
-        if origin_of(&url) == self.origin && url.scheme() != "s3" || self.same_bucket(&url) {
-            descriptor = StoreDescriptor { url: base.clone(), ..self.descriptor.clone() };
-            return open_metered(&descriptor, &self.surroundings, from.meter());
-        }
-        if !mapped && !self.descriptor.other_origins {
+        // A table may name any folder as a place of its files. Whoever can write the table must not thereby decide what our
+        // credentials read (and a refresh writes on): that is the caller's to say.
+        if !allowed && !self.inside(&url) {
             return Err(foreign(&base));
         }
-        let surroundings = Surroundings { credentials: None, ..self.surroundings.clone() };
+        if self.same_place(&url) {
+            let descriptor = StoreDescriptor { url: base.clone(), ..self.descriptor.clone() };
+            return open_metered(&descriptor, &self.surroundings, from.meter());
+        }
+        let descriptor = self.descriptor.without_secrets(&base);
+        let surroundings = Surroundings { credentials: None, tokens: None, signer: None, ..self.surroundings.clone() };
         open_metered(&descriptor, &surroundings, from.meter())
     }
 
-    /// `s3://` addresses have no origin; the same bucket is the same place.
-    fn same_bucket(&self, url: &Url) -> bool {
-        let own = Url::parse(&self.descriptor.url).ok().filter(|own| own.scheme() == "s3" && url.scheme() == "s3");
-        own.is_some_and(|own| own.host_str() == url.host_str())
+    /// The table itself or a folder of it.
+    fn inside(&self, url: &Url) -> bool {
+        let Ok(own) = Url::parse(&self.descriptor.url) else { return false };
+        let (own, path) = (own.path().trim_end_matches('/').to_owned(), url.path().trim_end_matches('/'));
+        // Parts that mean the folder above were resolved by parsing; encoded ones are refused where the root is made.
+        self.same_place(url) && path.strip_prefix(own.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
+    /// The same origin; `s3:` and the like have none, there the same bucket is the same place.
+    fn same_place(&self, url: &Url) -> bool {
+        if matches!(url.scheme(), "http" | "https") {
+            return origin_of(url) == self.origin;
+        }
+        let own = Url::parse(&self.descriptor.url).ok().filter(|own| own.scheme() == url.scheme());
+        own.is_some_and(|own| own.host_str().is_some() && own.host_str() == url.host_str())
     }
 
     fn map(&self, base: &str) -> (String, bool) {
@@ -243,7 +336,7 @@ fn foreign(base: &str) -> Error {
     let shown = base.split(['?', '#']).next().unwrap_or_default();
     Error::new(
         ErrorCode::StoreDenied,
-        format!("the table keeps files at {shown}, outside of this store; name where that is, or allow other origins"),
+        format!("the table keeps files at {shown}, outside of it; say that they may be read (otherOrigins, --other-bases), or where they are (bases)"),
     )
     .with("base", shown)
 }

@@ -196,6 +196,7 @@ impl Run<'_> {
                 return Ok(Some(Published { table: latest, change: None, left_out, attempts, transaction: None }));
             }
         };
+        latest.store().may_commit()?;
         let transaction = put_together(&latest, self.uuid, &mut change);
         let manifest = next_manifest(&latest, &transaction, &change)?;
         (self.committing)(Committing {

@@ -55,8 +55,11 @@ class BadServer:
 
             do_HEAD = do_PUT = do_PROPFIND = do_DELETE = do_OPTIONS = do_MKCOL = do_GET
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
+        class Listener(http.server.ThreadingHTTPServer):
+            request_queue_size = 128  # twelve writers come at once
+            daemon_threads = True
+
+        self.server = Listener(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
 
     def __enter__(self):

@@ -129,7 +129,7 @@ class S3Host:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         self.endpoint = f"http://127.0.0.1:{port}"
-        self.process = Process([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)])
+        self.process = Process([sys.executable, str(pathlib.Path(__file__).with_name("moto_server.py")), str(port)])
         self.keys = {"aws_access_key_id": "testing", "aws_secret_access_key": "testing"}
         self.client = boto3.client(
             "s3", endpoint_url=self.endpoint, region_name="us-east-1", config=botocore.config.Config(retries={"max_attempts": 1}), **self.keys

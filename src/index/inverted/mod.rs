@@ -14,7 +14,6 @@ mod posting;
 mod probe;
 mod read;
 mod settings;
-mod transducer;
 mod write;
 
 use arrow::datatypes::DataType;
