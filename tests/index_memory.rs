@@ -1,49 +1,27 @@
-//! A builder says what it will hold at its peak; an allocator that counts says what it held.
+//! A builder says what it will hold at its peak, and reading a column holds a few slices of it, however long its pages are; an
+//! allocator that counts says what was held.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 #![allow(unsafe_code)] // an allocator is unsafe by its trait; it only counts and hands on
 
-use std::alloc::{GlobalAlloc, Layout, System};
+#[path = "support/counting.rs"]
+mod counting;
+mod support;
+#[path = "support/touched.rs"]
+mod touched;
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow::array::{Array, ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray};
+use futures::executor::block_on;
 use serde_json::{Value, json};
 use whetstone::format::schema::scalar_type;
 use whetstone::index::{BuildSpec, method_by_name};
 use whetstone::table::scan::{BatchRows, ColumnBatch};
-
-struct Counting;
-
-static HELD: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-fn grow(bytes: usize) {
-    let held = HELD.fetch_add(bytes, Ordering::Relaxed) + bytes;
-    PEAK.fetch_max(held, Ordering::Relaxed);
-}
-
-// SAFETY: every call goes to the system allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        grow(layout.size());
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size(), Ordering::Relaxed);
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // As if in place, which is how the system grows large blocks.
-        grow(size.saturating_sub(layout.size()));
-        HELD.fetch_sub(layout.size().saturating_sub(size), Ordering::Relaxed);
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
+use whetstone::table::values::{ColumnRequest, ColumnValues};
+use whetstone::table::{At, Table};
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: counting::Counting = counting::Counting;
 
 const ROWS: u64 = 200_000;
 const BATCH: u64 = 40_000;
@@ -62,7 +40,7 @@ fn build(
     listed: bool,
     batch: &dyn Fn(std::ops::Range<u64>) -> ArrayRef,
 ) -> (u64, u64) {
-    let before = HELD.load(Ordering::Relaxed);
+    let before = counting::held();
     let method = method_by_name(method).unwrap();
     let spec = BuildSpec {
         data_type: scalar_type(logical_type).unwrap(),
@@ -78,9 +56,9 @@ fn build(
         builder.push(ColumnBatch { fragment: 0, values: batch(range), rows }).unwrap();
     }
     let reckoned = builder.memory_bytes();
-    PEAK.store(HELD.load(Ordering::Relaxed), Ordering::Relaxed);
+    counting::mark();
     let built = builder.finish().unwrap();
-    let peak = PEAK.load(Ordering::Relaxed) - before;
+    let peak = counting::peak() - before;
     assert_eq!(built.rows, ROWS);
     (reckoned, peak as u64)
 }
@@ -151,4 +129,62 @@ fn the_peak_is_reckoned_and_not_by_much_too_high() {
             }
         }
     }
+}
+
+/// Bytes that reading holds at a time at most: some slices ahead of the caller, each of some MB, encoded and decoded.
+const READING: usize = 24 << 20;
+
+/// A table of one column in one page of hundreds of MB: Lance does not split what it is given as one batch.
+fn one_page(dir: &std::path::Path, kind: &str, rows: u64) -> Table {
+    support::run_oracle("make_long_page.py", &[dir.as_os_str(), kind.as_ref(), rows.to_string().as_ref()]);
+    let table = block_on(Table::open(support::folder_store(dir), At::Latest, None)).unwrap();
+    let file = &table.manifest().manifest.fragments[0].files[0];
+    let bytes = std::fs::read(dir.join("data").join(&file.path)).unwrap();
+    let (_, columns) = touched::columns(&bytes).unwrap();
+    assert_eq!((columns.len(), columns[0].pages.len()), (1, 1), "{kind}: one page");
+    assert!(bytes.len() > 2 * READING, "{kind}: {} bytes", bytes.len());
+    table
+}
+
+#[test]
+fn long_pages_are_read_by_slices() {
+    for (kind, rows) in [("int64", 20_000_000), ("utf8", 2_000_000)] {
+        let dir = tempfile::tempdir().unwrap();
+        let table = one_page(dir.path(), kind, rows);
+        let before = counting::mark();
+        let (count, bytes) = block_on(ColumnValues::new(&table, "v", ColumnRequest::default()).unwrap().count()).unwrap();
+        let peak = counting::peak() - before;
+        println!("{kind}: {bytes} bytes decoded, at most {peak} held");
+        assert!(count == rows && bytes > 2 * READING as u64);
+        assert!(peak < READING, "{kind}: {peak} bytes held");
+        // A few rows out of the middle take a few chunks.
+        let before = counting::mark();
+        let part = ColumnRequest { offset: rows / 2, limit: Some(10), ..ColumnRequest::default() };
+        assert_eq!(block_on(ColumnValues::new(&table, "v", part).unwrap().count()).unwrap().0, 10);
+        assert!(counting::peak() - before < READING / 8, "{kind}: {} bytes for ten rows", counting::peak() - before);
+    }
+}
+
+#[test]
+fn building_never_holds_the_encoded_column() {
+    const ROWS: u64 = 10_000_000;
+    let dir = tempfile::tempdir().unwrap();
+    let table = one_page(dir.path(), "int64", ROWS);
+    let method = method_by_name("BTREE").unwrap();
+    let spec = BuildSpec {
+        data_type: scalar_type("int64").unwrap(),
+        logical_type: "int64".to_owned(),
+        params: method.default_params(),
+        index_version: 0,
+        rows_hint: Some(ROWS),
+    };
+    let before = counting::mark();
+    let mut builder = method.builder(spec).unwrap();
+    let column = ColumnValues::new(&table, "v", ColumnRequest::default()).unwrap();
+    block_on(column.read(&mut |batch| builder.push(batch))).unwrap();
+    let (peak, reckoned) = (counting::peak() - before, builder.memory_bytes() as usize);
+    println!("{ROWS} rows: at most {peak} bytes held while reading, the builder will hold {reckoned}");
+    // Values once, and what reading holds; the column in the file is another 80 MB that would show.
+    assert!(peak < 8 * ROWS as usize + READING, "{peak} bytes held while reading");
+    assert!(reckoned < 4 * 8 * ROWS as usize, "{reckoned} bytes reckoned for building");
 }

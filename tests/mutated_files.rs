@@ -6,59 +6,23 @@
 #![allow(unsafe_code)] // an allocator is unsafe by its trait; it only counts and hands on
 
 mod common;
+#[path = "support/counting.rs"]
+mod counting;
 #[path = "support/parsers.rs"]
 mod parsers;
 #[path = "support/seeds.rs"]
 mod seeds;
+#[path = "support/touched.rs"]
+mod touched;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use common::Rng;
 
-thread_local! {
-    static HELD: Cell<usize> = const { Cell::new(0) };
-    static PEAK: Cell<usize> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-fn grow(bytes: usize) {
-    // Threads that end have no counters any more; the parsers run in the test's own.
-    let _ = HELD.try_with(|held| {
-        held.set(held.get().saturating_add(bytes));
-        let _ = PEAK.try_with(|peak| peak.set(peak.get().max(held.get())));
-    });
-}
-
-fn shrink(bytes: usize) {
-    let _ = HELD.try_with(|held| held.set(held.get().saturating_sub(bytes)));
-}
-
-// SAFETY: every call goes to the system allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        grow(layout.size());
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        shrink(layout.size());
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        grow(size.saturating_sub(layout.size()));
-        shrink(layout.size().saturating_sub(size));
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: counting::Counting = counting::Counting;
 
 /// Bytes any input may make a parser hold: decoders make batches of up to half a million rows out of a page of few bytes.
 const ANY_INPUT: usize = 48 << 20;
@@ -147,11 +111,10 @@ fn mutated_files_do_no_harm() {
             // The first inputs are the files as they are.
             let input = if entry.0.is_multiple_of(32) { seeds[at].to_vec() } else { mutate(&mut rng, seeds[at], seeds[other]) };
             RUNNING.store(start.elapsed().as_millis().max(1) as u64, Ordering::Relaxed);
-            let (before, clock) = (HELD.get(), Instant::now());
-            PEAK.set(before);
+            let (before, clock) = (counting::mark(), Instant::now());
             let outcome = std::panic::catch_unwind(|| parse(&input));
             accepted += usize::from(matches!(outcome, Ok(true)));
-            let (peak, took) = (PEAK.get() - before, clock.elapsed());
+            let (peak, took) = (counting::peak() - before, clock.elapsed());
             RUNNING.store(0, Ordering::Relaxed);
             let keep = || {
                 let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{seed}-{}", entry.0));
@@ -168,20 +131,5 @@ fn mutated_files_do_no_harm() {
     }
     for (name, (runs, peak, took)) in done {
         println!("{name:<16} {runs:>7} inputs, at most {:>6} KiB and {} ms", peak >> 10, took.as_millis());
-    }
-}
-
-/// Writes the inputs for `make fuzz` into the folder `FUZZ_CORPUS` names: those of the fixture tables, and those of the files below
-/// the folders that `FUZZ_SEEDS` lists.
-#[test]
-#[ignore = "for scripts/fuzz.sh"]
-fn write_first_inputs() {
-    let out = std::path::PathBuf::from(std::env::var_os("FUZZ_CORPUS").expect("a folder to write to"));
-    let mut folders = vec![common::root().join("fixtures")];
-    folders.extend(std::env::var("FUZZ_SEEDS").iter().flat_map(|all| all.split(':')).map(Into::into));
-    for (at, (parser, bytes)) in seeds::seeds(&folders).iter().enumerate() {
-        let folder = out.join(parser);
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join(format!("seed-{at:05}")), bytes).unwrap();
     }
 }

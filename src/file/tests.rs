@@ -1,5 +1,7 @@
 //! Hand-made files: the worked bytes of file-format §12, what is refused, what is corrupt.
 
+mod lies;
+
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, StringArray};

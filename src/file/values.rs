@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayData, ArrayRef, BooleanBufferBuilder, make_array};
-use arrow::buffer::{BooleanBuffer, Buffer, MutableBuffer, NullBuffer};
+use arrow::array::{Array, ArrayData, ArrayRef, BooleanBufferBuilder, GenericStringArray, OffsetSizeTrait, make_array};
+use arrow::buffer::{BooleanBuffer, Buffer, MutableBuffer, NullBuffer, OffsetBuffer};
 use arrow::datatypes::{DataType, FieldRef};
 
 use super::fault::{Decoded, Fault, corrupt, unsupported};
@@ -180,6 +180,7 @@ impl Texts {
 }
 
 /// An end of a value as an Arrow offset.
+#[inline(always)]
 pub(crate) fn offset(bytes: usize) -> Decoded<i32> {
     i32::try_from(bytes).map_err(|_| Fault::TooLarge(format!("{bytes} bytes of strings in one slice, the limit is 2 GiB")))
 }
@@ -301,12 +302,14 @@ pub(crate) fn decoded_type(ty: &DataType) -> DataType {
 /// An array of variable-width type from 32-bit offsets; UTF-8 is checked.
 pub(crate) fn variable(ty: &DataType, offsets: Vec<i32>, data: Buffer, nulls: Option<NullBuffer>) -> Decoded<ArrayRef> {
     let rows = offsets.len().saturating_sub(1);
-    let build = |offsets: Vec<i32>, data: Buffer| {
-        let offsets = match ty {
-            DataType::LargeUtf8 | DataType::LargeBinary => Buffer::from_vec(offsets.into_iter().map(i64::from).collect()),
-            _ => Buffer::from_vec(offsets),
-        };
-        array(ty, rows, vec![offsets, data], nulls.clone())
+    let build = |offsets: Vec<i32>, data: Buffer| match ty {
+        DataType::Utf8 => strings(ty, offsets, data, nulls.clone()),
+        DataType::LargeUtf8 => strings(ty, offsets.into_iter().map(i64::from).collect(), data, nulls.clone()),
+        DataType::LargeBinary => {
+            let offsets = Buffer::from_vec(offsets.into_iter().map(i64::from).collect());
+            array(ty, rows, vec![offsets, data], nulls.clone())
+        }
+        _ => array(ty, rows, vec![Buffer::from_vec(offsets), data], nulls.clone()),
     };
     let Some(valid) = nulls.as_ref().filter(|nulls| nulls.null_count() > 0 && nulls.len() == rows) else {
         return build(offsets, data);
@@ -324,6 +327,23 @@ pub(crate) fn variable(ty: &DataType, offsets: Vec<i32>, data: Buffer, nulls: Op
             build(kept.offsets, kept.data.into())
         }
         built => built,
+    }
+}
+
+/// A string array, checked in two plain passes: the general check of offsets and text costs more than most decoding.
+fn strings<O: OffsetSizeTrait>(ty: &DataType, offsets: Vec<O>, data: Buffer, nulls: Option<NullBuffer>) -> Decoded<ArrayRef> {
+    let rows = offsets.len().saturating_sub(1);
+    if nulls.as_ref().is_some_and(|nulls| nulls.len() != rows) {
+        return corrupt(format!("{rows} values, but levels for another number of rows"));
+    }
+    let inside = offsets.first().is_some_and(|first| *first >= O::default()) && offsets.is_sorted();
+    if !inside {
+        return corrupt(format!("values that are no {ty}: offsets that do not ascend"));
+    }
+    let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
+    match GenericStringArray::<O>::try_new(OffsetBuffer::new(offsets.into()), data, nulls) {
+        Ok(array) => Ok(Arc::new(array)),
+        Err(error) => corrupt(format!("values that are no {ty}: {error}")),
     }
 }
 
@@ -349,14 +369,17 @@ pub(crate) fn aligned(bytes: bytes::Bytes, width: usize) -> Buffer {
 pub(crate) fn gather_fixed(items: &[u8], width: usize, indices: &[u32], out: &mut MutableBuffer) -> Decoded<()> {
     fn typed<const W: usize>(items: &[u8], indices: &[u32], out: &mut MutableBuffer) -> Decoded<()> {
         let (items, _) = items.as_chunks::<W>();
-        out.reserve(indices.len() * W);
-        for index in indices {
+        let start = out.len();
+        out.resize(start + indices.len() * W, 0);
+        let slots = out.as_slice_mut().get_mut(start..).unwrap_or_default().as_chunks_mut::<W>().0;
+        let mut missing = None;
+        for (slot, index) in slots.iter_mut().zip(indices) {
             match items.get(*index as usize) {
-                Some(item) => out.extend_from_slice(item),
-                None => return bad_index(*index, items.len()),
+                Some(item) => *slot = *item,
+                None => missing = Some(*index),
             }
         }
-        Ok(())
+        missing.map_or(Ok(()), |index| bad_index(index, items.len()))
     }
     match width {
         1 => typed::<1>(items, indices, out),
@@ -379,14 +402,46 @@ pub(crate) fn gather_fixed(items: &[u8], width: usize, indices: &[u32], out: &mu
     }
 }
 
-/// Values picked by index.
+/// Bytes that are copied at a time.
+const COPIED: usize = 16;
+
+/// Values picked by index: first the offsets, so that room is made once, then the bytes.
 pub(crate) fn gather_texts(items: &Texts, indices: &[u32], out: &mut Texts) -> Decoded<()> {
+    let base = out.data.len();
+    let mut end = base;
+    out.offsets.reserve(indices.len());
     for index in indices {
-        match items.get(*index as usize) {
-            Some(item) => out.push(item)?,
-            None => return bad_index(*index, items.len()),
-        }
+        let at = *index as usize;
+        let (Some(from), Some(to)) = (items.offsets.get(at), items.offsets.get(at.saturating_add(1))) else {
+            return bad_index(*index, items.len());
+        };
+        end = end.saturating_add((to - from) as usize);
+        out.offsets.push(offset(end)?);
     }
+    if items.data.len() / 4 > end - base {
+        // Few rows of a large dictionary, which is not worth a copy.
+        for index in indices {
+            out.data.extend_from_slice(items.get(*index as usize).unwrap_or_default());
+        }
+        return Ok(());
+    }
+    // A few bytes past each item are copied with it, and overwritten by the next: no copy of variable length.
+    out.data.resize(end + COPIED, 0);
+    let source = [&items.data[..], &[0; COPIED]].concat();
+    let mut at = base;
+    for index in indices {
+        let index = *index as usize;
+        let (Some(from), Some(to)) = (items.offsets.get(index), items.offsets.get(index + 1)) else { break };
+        let (from, to) = (*from as usize, *to as usize);
+        let next = at + to.saturating_sub(from);
+        if let (Some(item), Some(slot)) = (source.get(from..to + COPIED), out.data.get_mut(at..next + COPIED)) {
+            for (slot, part) in slot.as_chunks_mut::<COPIED>().0.iter_mut().zip(item.as_chunks::<COPIED>().0) {
+                *slot = *part;
+            }
+        }
+        at = next;
+    }
+    out.data.truncate(end);
     Ok(())
 }
 

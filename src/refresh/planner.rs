@@ -1,5 +1,7 @@
 //! Deciding what a refresh does: the work, its runs, and what becomes of every existing segment.
 
+mod advice;
+
 use std::collections::BTreeMap;
 
 use arrow::datatypes::DataType;
@@ -11,12 +13,9 @@ use super::files::{live_rows, segment_files};
 use super::freshness::Freshness;
 use super::options::{Absorb, RefreshOptions};
 use super::params::{Inherited, from_defaults, inherit};
-use super::plan::{
-    Absorbed, Advice, Basis, Creation, Cure, FORMAT, Groups, Job, PlannedIndex, PlannedRun, PlannedSets, RefreshPlan,
-};
+use super::plan::{Advice, Basis, Creation, FORMAT, Job, PlannedIndex, PlannedRun, PlannedSets, RefreshPlan};
 use super::resolve::{Resolved, resolve};
 use super::task::{BuildTask, CopyOf, IndexTarget};
-use crate::compaction::{self, CompactionOptions, Cover, Kind, Layout, Resolved as Compaction};
 use crate::coverage::batching::batch;
 use crate::coverage::fate::{ExistingSegment, Fate, NewSegment, Proposal, SegmentFate, decide};
 use crate::coverage::prune::FragmentKey;
@@ -27,11 +26,9 @@ use crate::format::index_metadata::IndexMetadata;
 use crate::format::manifest::Manifest;
 use crate::format::reuse_v0::check_derivable;
 use crate::format::row::RowDomain;
-use crate::index::option_name;
 use crate::lists::sorted_by_key;
 use crate::table::Table;
 use crate::table::column::field_type;
-use crate::table::show::{js_text, refresh_command};
 
 /// Plans a refresh of `index` on the version of `table`. Nothing is written.
 ///
@@ -99,9 +96,6 @@ pub(crate) async fn plan_merge_of(
     }
     planner.finish(table.indices().await?, segments, options).await
 }
-
-/// Segments from which on the plan mentions that there could be fewer.
-const MANY_SEGMENTS: usize = 4;
 
 /// A segment of known coverage that is written again without its stale rows.
 struct Copying {
@@ -179,17 +173,7 @@ impl<'a> Planner<'a> {
         }
         // A partial replacement of a segment of unknown coverage is refused at commit, for ever.
         self.work = self.live.clone();
-        let unknown: Vec<String> =
-            self.resolved.segments.iter().filter(|s| s.fragment_bitmap.is_none()).map(|s| s.uuid.to_string()).collect();
-        self.warnings.push(Advice::warning(
-            "unknown_coverage",
-            format!(
-                "{} of index {} records no coverage, so it can only be replaced as a whole: all {} live fragments are built",
-                list("segment", &unknown),
-                self.resolved.name,
-                self.live.len()
-            ),
-        ));
+        self.warn_of_unknown_coverage();
     }
 
     /// Live rows of some fragments; `None` where a count is not recorded.
@@ -216,29 +200,6 @@ impl<'a> Planner<'a> {
             }
         }
         taken
-    }
-
-    /// Says what the tiered policy would do where nobody asked for it.
-    fn advise_absorbing(&mut self) {
-        let taken = self.trailing();
-        let (covering, name) =
-            (self.resolved.segments.iter().filter(|s| !self.effective(s).is_empty()).count(), &self.target.name);
-        if taken.is_empty() || covering < MANY_SEGMENTS {
-            return;
-        }
-        let more: Option<u64> = taken.iter().try_fold(0u64, |sum, s| sum.checked_add(self.rows_of(&self.effective(s))?));
-        let Some(more) = more else { return };
-        let (table, branch) = (self.table.store().uri(), self.manifest.branch.as_deref());
-        let text = format!(
-            "{covering} segments cover index {name} already; building the {} smallest at the end anew with this work costs {more} rows more \
-             and leaves {} of them",
-            taken.len(),
-            covering - taken.len()
-        );
-        self.warnings.push(Advice::info("absorb_trailing", text).act(
-            refresh_command(&table, branch, name, "--absorb-trailing"),
-            format!("table.refresh({}, {{ absorb: \"tiered\" }})", js_text(name)),
-        ));
     }
 
     /// Absorbs what the caller asked for, and what cannot stay beside the new segments at all.
@@ -516,68 +477,6 @@ impl<'a> Planner<'a> {
         fates.extend(self.replaced.iter().map(|uuid| SegmentFate { uuid: *uuid, fate: Fate::Removed, why: why.to_owned() }));
         Ok(fates)
     }
-
-    fn absorbed_list(&self) -> Vec<Absorbed> {
-        let absorbed = self.absorbed.iter().map(|(uuid, (stale, why))| Absorbed {
-            uuid: *uuid,
-            how: Cure::Absorb,
-            stale: stale.iter().collect(),
-            why: why.clone(),
-        });
-        let copied = self.copies.iter().map(|(uuid, copying)| Absorbed {
-            uuid: *uuid,
-            how: Cure::Copy,
-            stale: copying.without.iter().collect(),
-            why: format!(
-                "{} (fragments {}): it is written again without them, which is cheaper than building its fragments anew",
-                copying.evidence,
-                ids(&copying.without)
-            ),
-        });
-        absorbed.chain(copied).collect()
-    }
-
-    /// What a compaction without options could merge before and after; unknown where counts are not recorded.
-    fn groups(&self, indices: &[IndexMetadata], fates: &[SegmentFate], tasks: &[BuildTask]) -> Groups {
-        let stored = &self.table.manifest().indices;
-        let options = Compaction::new(&CompactionOptions::default(), &self.manifest.config, self.manifest.has_stable_row_ids());
-        let layout = Layout::of(self.manifest, stored, indices, &BTreeMap::new(), option_name);
-        let (Ok(options), Ok(mut layout)) = (options, layout) else { return Groups::default() };
-        let mergeable = |layout: &Layout| compaction::plan(layout, &options).ok().map(|plan| plan.mergeable());
-        let before = mergeable(&layout);
-        let removed = |uuid: Option<Uuid>| fates.iter().any(|f| Some(f.uuid) == uuid && f.fate == Fate::Removed);
-        layout.covers.retain(|cover| !removed(cover.uuid));
-        let kind = Kind::of(Some(self.resolved.method.name()), self.target.index_version);
-        layout.covers.extend(tasks.iter().map(|task| Cover {
-            // Which index a segment belongs to makes no difference to what can be merged.
-            index: usize::MAX,
-            uuid: None,
-            kind,
-            bitmap: task.fragments.iter().copied().collect(),
-            carried: RoaringBitmap::new(),
-        }));
-        Groups { before, after: mergeable(&layout) }
-    }
-
-    fn warn_about_memory(&mut self, needed: Option<u64>, options: &RefreshOptions) {
-        let (Some(limit), Some(needed)) = (options.max_bytes, needed) else { return };
-        if needed <= limit {
-            return;
-        }
-        let more = needed.div_ceil(limit.max(1)).saturating_mul(options.segments.unwrap_or(1));
-        let (name, table) = (&self.target.name, self.table.store().uri());
-        let branch = self.table.manifest().manifest.branch.as_deref();
-        self.warnings.push(
-            Advice::warning(
-                "memory_estimate",
-                format!("the heaviest task may need up to {needed} bytes, more than the {limit} allowed; it stops with MEMORY_LIMIT then"),
-            )
-            .act(
-                refresh_command(&table, branch, name, &format!("--num-segments {more}")),
-                format!("table.refresh({}, {{ segments: {more} }})", js_text(name)),
-            ),
-        );
-    }
 }
 
 /// Format version of the new segments: that of the existing ones while they stay useful, else what the method writes today.
@@ -616,13 +515,6 @@ fn domain_name(domain: RowDomain) -> &'static str {
 
 fn whole(rows: u128, what: &str) -> Result<u64> {
     u64::try_from(rows).map_err(|_| Error::new(ErrorCode::NumberTooLarge, format!("{what}: {rows} does not fit 64 bits")))
-}
-
-fn list(noun: &str, items: &[String]) -> String {
-    match items {
-        [one] => format!("{noun} {one}"),
-        several => format!("each of the {noun}s {}", several.join(", ")),
-    }
 }
 
 fn ids(set: &RoaringBitmap) -> String {

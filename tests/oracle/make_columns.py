@@ -269,6 +269,38 @@ def fixed_lists(n: int) -> pa.Table:
     return pa.table(found)
 
 
+def sparse(n: int, compression: str | None) -> pa.Table:
+    """One value, with nulls and lists at positions of every pattern: in 2.3 they are sequences, each in the form that fits it."""
+    rng = np.random.default_rng(n + 6)
+    found = {}
+    same, many = pa.array(np.full(n, 7)), pa.array(np.full(50 * n, 7))
+
+    def chosen(count):
+        return np.sort(rng.choice(n, count, replace=False))
+
+    places = {f"{count} nulls": chosen(count) for count in [1, 2, 3, 10, 40, 320, n // 4]}
+    places |= {"runs": np.r_[100:200, 900:950, 2000:2300], "steps": np.arange(3, n, 50), "doubling": 2 ** np.arange(1, 12), "tail": np.arange(n - 500, n)}
+    places |= {"two steps": np.sort(np.r_[np.arange(0, 1000, 10), np.arange(1003, n, 7)]), "blocks": np.concatenate([np.arange(i, i + 5) for i in range(0, n - 100, 100)])}
+    places |= {"run lengths": np.cumsum(np.repeat([1, 3, 2, 9], [50, 100, 200, 60])), "most": chosen(n - n // 10)}
+    for name, at in places.items():
+        valid = np.ones(n, dtype=bool)
+        valid[at] = False
+        found[name] = with_nulls(same, valid)
+    everywhere = np.arange(n)
+    lengths = {
+        "lists few": (chosen(5), rng.integers(1, 2000, 5)), "lists of runs": (chosen(60), np.repeat([1, 7, 3], 20)), "lists of long runs": (chosen(200), np.repeat(rng.integers(1, 90, 4), 50)),
+        "lists random": (chosen(n // 5), rng.integers(1, 30, n // 5)), "lists of three": (everywhere, np.full(n, 3)), "lists everywhere": (everywhere, rng.integers(1, 20, n)),
+        "lists rising": (everywhere, np.repeat([1, 2, 3, 4, 5], n // 5)), "lists of two sizes": (everywhere, np.where(everywhere % 100 == 0, 500, 1)), "lists wide": (chosen(50), rng.integers(1, 2**11, 50)),
+    }
+    for name, (at, count) in lengths.items():
+        all_lengths = np.zeros(n, dtype=int)
+        all_lengths[at] = count
+        found[name] = lists_of(n, rng, many, all_lengths)
+        found[f"{name} nulls"] = lists_of(n, rng, many, all_lengths, rng.random(n) > 0.02)
+    metadata = {"lance-encoding:compression": compression} if compression else None
+    return pa.table(list(found.values()), schema=pa.schema([pa.field(name, values.type, metadata=metadata) for name, values in found.items()]))
+
+
 VARIANTS = [
     {"compression": "zstd"}, {"compression": "lz4"}, {"compression": "none"}, {"compression": "fsst"},
     {"compression": "zstd", "compression-level": "9"}, {"compression": "lz4", "bss": "on"}, {"compression": "zstd", "bss": "on"}, {"bss": "off"},
@@ -322,7 +354,7 @@ def flattened(table: pa.Table) -> pa.Table:
     return pa.table({"s.a": a, "s.t.b": inner.flatten()[0], "s.l": tags, "s.c": same, "s.n": none})
 
 
-def packed(n: int, variable: bool, lists: bool = False) -> pa.Table:
+def packed(n: int, variable: bool, lists: bool = False, more: dict = {}) -> pa.Table:
     rng = np.random.default_rng(8)
     parts = {"a": pa.array(rng.integers(0, 1000, n), pa.int32()), "b": pa.array(rng.random(n)), "d": pa.array(rng.integers(0, 9, n), pa.int8())}
     if variable:
@@ -331,7 +363,7 @@ def packed(n: int, variable: bool, lists: bool = False) -> pa.Table:
     elif lists:
         parts["f"] = pa.FixedSizeListArray.from_arrays(pa.array(rng.random(3 * n).astype("f4")), 3)
     struct = pa.StructArray.from_arrays(list(parts.values()), list(parts))
-    return pa.table([struct], schema=pa.schema([pa.field("p", struct.type, metadata={"lance-encoding:packed": "true"})]))
+    return pa.table([struct], schema=pa.schema([pa.field("p", struct.type, metadata={"lance-encoding:packed": "true", **more})]))
 
 
 def members(table: pa.Table) -> pa.Table:
@@ -439,6 +471,10 @@ def main() -> None:
     save(root, "packed", packed(2500, False), expected=members(packed(2500, False)))
     save(root, "packed_lists", packed(2500, False, True), expected=members(packed(2500, False, True)))
     save(root, "packed_variable", packed(2500, True), expected=members(packed(2500, True)), versions=["2.2", "2.3"])
+    zipped = packed(2500, False, more={"lance-encoding:structural-encoding": "fullzip"})
+    save(root, "packed_zipped", zipped, expected=members(packed(2500, False)), versions=["2.3"])
+    for compression in [None, "zstd"]:
+        save(root, f"sparse_{compression}", sparse(5000, compression))
     (root / "unwritable.txt").write_text("".join(f"{line}\n" for line in sorted(set(unwritable))))
     (root / "done").write_text("complete\n")
 

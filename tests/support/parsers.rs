@@ -10,6 +10,7 @@ use arrow::datatypes::{DataType, Field, TimeUnit};
 use bytes::Bytes;
 use futures::executor::block_on;
 use prost::Message;
+use roaring::RoaringTreemap;
 use uuid::Uuid;
 use whetstone::env::TestEnv;
 use whetstone::file::LanceFile;
@@ -26,7 +27,9 @@ use whetstone::format::row_ids::RowIdSequence;
 use whetstone::format::schema::{Schema, scalar_type};
 use whetstone::format::transaction::Transaction;
 use whetstone::format::treemap::{decode_roaring64, decode_row_treemap};
-use whetstone::index::{SegmentFiles, method_by_name};
+use whetstone::index::check::Check;
+use whetstone::index::probe::Query;
+use whetstone::index::{BuildSpec, SegmentFiles, Source, method_by_name};
 use whetstone::store::Store;
 use whetstone::table::column::ReadColumn;
 
@@ -53,6 +56,11 @@ pub const TARGETS: &[Target] = &[
     ("data_file", data_file),
     ("btree", btree),
     ("zonemap", zonemap),
+    ("bitmap_index", bitmap_index),
+    ("bloomfilter", bloomfilter),
+    ("ngram", ngram),
+    ("labellist", labellist),
+    ("inverted", inverted),
 ];
 
 /// An answer that nobody wants: it was computed, that is all.
@@ -185,13 +193,13 @@ fn decode(file: &LanceFile, column: usize, ty: &DataType, rows: std::ops::Range<
 }
 
 /// Some rows here and there, and the column as a member of a packed struct: the same bytes by other ways.
-fn decode_parts(file: &LanceFile, column: usize, ty: &DataType, rows: u64) {
+fn decode_parts(file: &LanceFile, column: usize, ty: &DataType, rows: u64) -> bool {
     let some: Vec<u64> = [0, 1, rows / 3, rows / 2, rows.saturating_sub(1)].into_iter().filter(|row| *row < rows).collect();
     if let Ok(array) = block_on(file.take(column, ty, true, &some)) {
         assert_eq!(array.len(), some.len());
         array.to_data().validate_full().expect("rows taken are sound");
     }
-    used(block_on(file.take_member(column, 1, ty, &some)));
+    block_on(file.take_member(column, 1, ty, &some)).is_ok_and(|array| !array.is_empty())
 }
 
 /// Footer, tables, schema and column metadata of a data file; no page is decoded.
@@ -221,7 +229,7 @@ pub fn data_file(data: &[u8]) -> bool {
     let schema = Schema { fields: file.fields().to_vec(), metadata: Default::default() };
     for field in schema.children(-1).take(24) {
         let (Some(column), Ok(read_as)) = (file.column_index(&field.name), ReadColumn::new(&schema, field.id)) else { continue };
-        decode_parts(&file, column, &read_as.data_type, file.rows());
+        used(decode_parts(&file, column, &read_as.data_type, file.rows()));
         read |= decode(&file, column, &read_as.data_type, 0..file.rows().min(ROWS));
     }
     read
@@ -266,7 +274,7 @@ pub fn page_types() -> Vec<DataType> {
         DataType::LargeBinary,
         list(DataType::Int64),
         DataType::LargeList(item(DataType::Utf8)),
-        DataType::FixedSizeList(item(DataType::Float32), 4),
+        DataType::FixedSizeList(item(DataType::Float32), 3),
         list(list(DataType::Int32)),
         DataType::Decimal256(50, 3),
     ]
@@ -279,8 +287,9 @@ pub fn page(data: &[u8]) -> bool {
     let Some(file) = opened(&file) else { return false };
     let rows = file.rows();
     let middle = rows / 2;
-    decode_parts(&file, 0, &ty, rows);
-    decode(&file, 0, &ty, 0..rows.min(ROWS)) | decode(&file, 0, &ty, middle..rows.min(middle.saturating_add(100)))
+    decode_parts(&file, 0, &ty, rows)
+        | decode(&file, 0, &ty, 0..rows.min(ROWS))
+        | decode(&file, 0, &ty, middle..rows.min(middle.saturating_add(100)))
 }
 
 fn page_file(data: &[u8]) -> Option<(DataType, Vec<u8>)> {
@@ -367,7 +376,27 @@ fn segment(names: &[&str], method: &str, data: &[u8]) -> bool {
     let method = method_by_name(method).expect("a method of ours");
     used(block_on(method.recover_params(&files)));
     used(block_on(method.inspect(&files)));
+    used(block_on(method.faults(&files, ty)));
+    used(block_on(method.check_beside(&files, &method.default_params())));
     used(block_on(method.copy_without(&files, ty, &|row| row % 3 == 0)));
+    let spec = BuildSpec {
+        data_type: ty.clone(),
+        logical_type: "int64".to_owned(),
+        params: method.default_params(),
+        index_version: version,
+        rows_hint: None,
+    };
+    let rows = RoaringTreemap::from_iter(0..100);
+    let source = || Source { files: &files, rows: &rows };
+    used(block_on(method.merge(&[source(), source()], &spec)));
+    if let Ok(Some(Check::Keys(check))) = block_on(method.check(&files, ty)) {
+        used(block_on(check.entries(&files, &mut |rank, key, row| used((rank, key, row)))));
+    }
+    for op in method.operators() {
+        if let Ok(query) = Query::new(*op, vec![7, 0, 0, 0, 0, 0, 0, 0], ty) {
+            used(block_on(method.probe(&files, ty, &query)));
+        }
+    }
     block_on(method.stored_rows(&files)).is_ok()
 }
 
@@ -379,4 +408,29 @@ pub fn btree(data: &[u8]) -> bool {
 /// The file of a ZONEMAP segment: `version, type, file`.
 pub fn zonemap(data: &[u8]) -> bool {
     segment(&["zonemap.lance"], "ZONEMAP", data)
+}
+
+/// The file of a BITMAP segment.
+pub fn bitmap_index(data: &[u8]) -> bool {
+    segment(&["bitmap_page_lookup.lance"], "BITMAP", data)
+}
+
+/// The file of a BLOOMFILTER segment.
+pub fn bloomfilter(data: &[u8]) -> bool {
+    segment(&["bloomfilter.lance"], "BLOOMFILTER", data)
+}
+
+/// The file of an NGRAM segment.
+pub fn ngram(data: &[u8]) -> bool {
+    segment(&["ngram_postings.lance"], "NGRAM", data)
+}
+
+/// The file of a LABEL_LIST segment.
+pub fn labellist(data: &[u8]) -> bool {
+    segment(&["bitmap_page_lookup.lance"], "LABEL_LIST", data)
+}
+
+/// The files of an INVERTED segment with one partition, all but the last with their length before them.
+pub fn inverted(data: &[u8]) -> bool {
+    segment(&["metadata.lance", "part_0_tokens.lance", "part_0_invert.lance", "part_0_docs.lance"], "INVERTED", data)
 }

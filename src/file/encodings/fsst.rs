@@ -1,19 +1,24 @@
 //! FSST strings (file-format §7.3): a table of up to 255 symbols of 1 to 8 bytes, one code byte per symbol.
 
-use super::variable::Variable;
-use super::{ChunkReader, ItemReader, kind, name};
+use super::variable::{Slots, Variable, number};
+use super::{ChunkReader, ItemReader, kind, name, single};
 use crate::file::fault::{Decoded, corrupt, le, part, unsupported};
 use crate::file::messages::encoding21::{self as message, Compressive};
-use crate::file::values::{Physical, Values, offset};
+use crate::file::values::{Physical, Texts, Values, offset};
 
 const TABLE_BYTES: usize = 2312;
 const MAGIC: u64 = 0x4653_5354;
 const ESCAPE: u8 = 255;
 
+/// The output grows by so much at a time, so that no more is cleared than is written.
+const STEP: usize = 2 << 10;
+
 /// A parsed symbol table.
 pub(crate) struct Symbols {
-    /// Bytes and length per code; length 0 = no such code.
-    codes: Box<[([u8; 8], u8); 256]>,
+    /// Symbol of each code, padded to 8 bytes.
+    symbols: Box<[u64; 256]>,
+    /// Its length; 0 = no such code, or the escape.
+    lengths: Box<[u8; 256]>,
     compressed: bool,
 }
 
@@ -27,60 +32,53 @@ impl Symbols {
             return corrupt("an FSST table without its mark");
         }
         let count = (header & 0xFF) as usize;
-        let symbols = part(table, 8, 8 * count, "FSST symbols")?;
-        let lengths = part(table, 8 + 8 * count, count, "FSST symbol lengths")?;
-        let mut codes = Box::new([([0u8; 8], 0u8); 256]);
-        for ((code, symbol), length) in codes.iter_mut().zip(symbols.as_chunks::<8>().0).zip(lengths) {
+        let stored = part(table, 8, 8 * count, "FSST symbols")?;
+        let stored_lengths = part(table, 8 + 8 * count, count, "FSST symbol lengths")?;
+        let (mut symbols, mut lengths) = (Box::new([0u64; 256]), Box::new([0u8; 256]));
+        for (slot, symbol) in symbols.iter_mut().zip(stored.as_chunks::<8>().0) {
+            *slot = u64::from_le_bytes(*symbol);
+        }
+        for (slot, length) in lengths.iter_mut().zip(stored_lengths) {
             if !(1..=8).contains(length) {
                 return corrupt(format!("an FSST symbol of {length} bytes"));
             }
-            *code = (*symbol, *length);
+            *slot = *length;
         }
-        Ok(Symbols { codes, compressed: header >> 24 & 1 == 1 })
+        Ok(Symbols { symbols, lengths, compressed: header >> 24 & 1 == 1 })
     }
 
-    /// Most bytes that `codes` bytes of code can stand for, and room for the last symbol.
-    fn room(codes: usize) -> usize {
-        8 * codes + 8
-    }
-
-    /// Appends one decoded value to `out`.
-    pub(crate) fn append(&self, value: &[u8], out: &mut Vec<u8>) -> Decoded<()> {
-        let at = out.len();
-        out.resize(at + Symbols::room(value.len()), 0);
-        let end = self.decode(value, out, at)?;
-        out.truncate(end);
-        Ok(())
-    }
-
-    /// Decodes one value into `out` from `at` on, where [`Symbols::room`] bytes are; returns where it ends.
+    /// Decodes one value into `out` from `at` on; returns where it ends. `out` is at least so long afterwards: what is past the
+    /// last value's end is to be cut off.
     #[inline(always)]
-    fn decode(&self, value: &[u8], out: &mut [u8], mut at: usize) -> Decoded<usize> {
+    pub(crate) fn decode(&self, value: &[u8], out: &mut Vec<u8>, mut at: usize) -> Decoded<usize> {
         if !self.compressed {
-            return match out.get_mut(at..at + value.len()) {
-                Some(slot) => {
-                    slot.copy_from_slice(value);
-                    Ok(at + value.len())
-                }
-                None => corrupt("strings that outgrow their chunk"),
-            };
+            out.truncate(at);
+            out.extend_from_slice(value);
+            return Ok(out.len());
         }
+        // Every symbol is stored as 8 bytes and overwritten past its length by the next one: no copy of variable length.
+        let room = at + 8 * value.len() + 8;
+        if out.len() < room {
+            out.resize(room + STEP, 0);
+        }
+        let out = out.as_mut_slice();
         let mut codes = value.iter();
         while let Some(code) = codes.next() {
-            // Every symbol is stored as 8 bytes and overwritten past its length by the next one: no copy of variable length.
-            let (symbol, length) = match self.codes.get(usize::from(*code)) {
-                Some((symbol, length)) if *length > 0 => (*symbol, *length),
-                _ if *code == ESCAPE => match codes.next() {
-                    Some(literal) => ([*literal, 0, 0, 0, 0, 0, 0, 0], 1),
-                    None => return corrupt("FSST codes that end inside an escape"),
-                },
-                _ => return corrupt(format!("FSST code {code}, which has no symbol")),
-            };
-            match out.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<8>()) {
-                Some(slot) => *slot = symbol,
-                None => return corrupt("strings that outgrow their chunk"),
+            let code = usize::from(*code);
+            let (Some(symbol), Some(length)) = (self.symbols.get(code), self.lengths.get(code)) else { continue };
+            let (mut symbol, mut length) = (*symbol, usize::from(*length));
+            if length == 0 {
+                if code != usize::from(ESCAPE) {
+                    return corrupt(format!("FSST code {code}, which has no symbol"));
+                }
+                let Some(literal) = codes.next() else { return corrupt("FSST codes that end inside an escape") };
+                (symbol, length) = (u64::from(*literal), 1);
             }
-            at += usize::from(length);
+            match out.get_mut(at..).and_then(|room| room.first_chunk_mut::<8>()) {
+                Some(slot) => *slot = symbol.to_le_bytes(),
+                None => return corrupt("strings that outgrow their room"),
+            }
+            at += length;
         }
         Ok(at)
     }
@@ -107,6 +105,27 @@ impl FsstChunks {
     }
 }
 
+impl FsstChunks {
+    /// All values, whose ends are numbers of `W` bytes.
+    fn decode<const W: usize>(&self, slots: &Slots<'_>, out: &mut Texts) -> Decoded<()> {
+        let mut at = out.data.len();
+        let mut from = 0usize;
+        for (index, end) in slots.table.as_chunks::<W>().0.iter().enumerate() {
+            let to = usize::try_from(number(end)).unwrap_or(usize::MAX);
+            if index > 0 {
+                let Some(value) = slots.bytes.get(from..to) else {
+                    return corrupt(format!("string offsets {from} to {to} in {} bytes", slots.bytes.len()));
+                };
+                at = self.symbols.decode(value, &mut out.data, at)?;
+                out.offsets.push(offset(at)?);
+            }
+            from = to;
+        }
+        out.data.truncate(at);
+        Ok(())
+    }
+}
+
 impl ChunkReader for FsstChunks {
     fn buffers(&self) -> usize {
         self.values.buffers()
@@ -114,16 +133,13 @@ impl ChunkReader for FsstChunks {
 
     fn read(&self, buffers: &[&[u8]], n: usize, out: &mut Values) -> Decoded<()> {
         let out = out.texts()?;
-        let mut at = out.data.len();
-        // Room for all values at once: to make it value by value costs more than decoding.
-        out.data.resize(at + Symbols::room(buffers.iter().map(|buffer| buffer.len()).sum()), 0);
-        self.values.each(buffers, n, |value| {
-            at = self.symbols.decode(value, &mut out.data, at)?;
-            out.offsets.push(offset(at)?);
-            Ok(())
-        })?;
-        out.data.truncate(at);
-        Ok(())
+        out.offsets.reserve(n);
+        let table = self.values.sequenced(buffers, n)?;
+        let slots = match &table {
+            None => self.values.split(single(buffers)?, 0, n, 0)?,
+            Some((table, bytes)) => self.values.slots(table, bytes),
+        };
+        if slots.width == 4 { self.decode::<4>(&slots, out) } else { self.decode::<8>(&slots, out) }
     }
 }
 
@@ -142,7 +158,9 @@ impl FsstItem {
 impl ItemReader for FsstItem {
     fn read(&self, value: &[u8], out: &mut Values) -> Decoded<()> {
         let out = out.texts()?;
-        self.symbols.append(value, &mut out.data)?;
+        let at = out.data.len();
+        let end = self.symbols.decode(value, &mut out.data, at)?;
+        out.data.truncate(end);
         out.end_value()
     }
 }
@@ -168,7 +186,7 @@ mod tests {
     fn symbols_escapes_and_corruption() {
         let symbols = Symbols::parse(&table(&["a", "hello wo", "rld"], true)).unwrap();
         let decode = |symbols: &Symbols, codes: &[u8]| {
-            let mut out = vec![0; 4 + Symbols::room(codes.len())];
+            let mut out = vec![0; 4];
             let end = symbols.decode(codes, &mut out, 4)?;
             Ok::<_, crate::file::fault::Fault>(out[4..end].to_vec())
         };
@@ -176,6 +194,10 @@ mod tests {
         assert_eq!(decode(&symbols, &[1, 1, 1]).unwrap(), b"hello wohello wohello wo");
         assert!(decode(&symbols, &[3]).is_err());
         assert!(decode(&symbols, &[1, 255]).is_err());
+        let long: Vec<u8> = [1; 63].into_iter().chain([255, b'!', 2]).collect();
+        let want = [b"hello wo".repeat(63), b"!rld".to_vec()].concat();
+        assert_eq!(decode(&symbols, &long).unwrap(), want);
+        assert!(decode(&symbols, &long[..64]).is_err());
         let plain = Symbols::parse(&table(&["a"], false)).unwrap();
         assert_eq!(decode(&plain, &[255, 9]).unwrap(), [255, 9]);
     }

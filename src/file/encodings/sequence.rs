@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 
-use super::{block_reader, integer_bits, kind};
+use super::{Scheme, block_reader, decompress, integer_bits, kind};
 use crate::file::fault::{Decoded, Fault, corrupt, le, unsupported};
-use crate::file::messages::encoding21::{Compressive, CompressiveEncoding};
+use crate::file::messages::encoding21::{Compressive, CompressiveEncoding, Rle};
 use crate::file::values::{Physical, Values};
 
 /// Numbers of one sequence at most: a formula of a few bytes can stand for any number of them.
@@ -18,6 +18,7 @@ pub(crate) fn has_payload(encoding: Option<&CompressiveEncoding>) -> Decoded<boo
         Compressive::Dictionary(dictionary) => {
             has_payload(dictionary.indices.as_deref())? || has_payload(dictionary.items.as_deref())?
         }
+        Compressive::Rle(runs) => has_payload(runs.values.as_deref())? || has_payload(runs.run_lengths.as_deref())?,
         _ => true,
     })
 }
@@ -70,6 +71,7 @@ pub(crate) fn read(encoding: Option<&CompressiveEncoding>, n: u64, payload: &Byt
             let numbers: Option<Vec<u64>> = indices.into_iter().map(pick).collect();
             numbers.map_or_else(|| corrupt(format!("a sequence that leaves its dictionary of {}", items.len())), Ok)
         }
+        Compressive::Rle(message) => runs(message, n, payload),
         _ => {
             let width = match integer_bits(encoding) {
                 Some(bits @ (8 | 16 | 32 | 64)) => bits as usize / 8,
@@ -87,10 +89,72 @@ pub(crate) fn read(encoding: Option<&CompressiveEncoding>, n: u64, payload: &Byt
     }
 }
 
+/// Runs, either part of which may be told by a formula: the size of the values, the values, the lengths.
+fn runs(message: &Rle, n: u64, payload: &Bytes) -> Decoded<Vec<u64>> {
+    let (values, lengths) = (message.values.as_deref(), message.run_lengths.as_deref());
+    let (values_part, lengths_part) = match payload.split_first_chunk::<8>() {
+        _ if payload.is_empty() => (Bytes::new(), Bytes::new()),
+        Some((size, rest)) => match usize::try_from(u64::from_le_bytes(*size)) {
+            Ok(size) if size <= rest.len() => (payload.slice(8..8 + size), payload.slice(8 + size..)),
+            _ => return corrupt(format!("run values that are longer than the {} bytes of their runs", payload.len())),
+        },
+        None => return corrupt(format!("runs of {} bytes", payload.len())),
+    };
+    let count = match (told(lengths, &lengths_part)?, told(values, &values_part)?) {
+        (Some(count), _) | (None, Some(count)) => count,
+        (None, None) => formula_runs(lengths, n)?,
+    };
+    if count > n {
+        return corrupt(format!("{count} runs of a sequence of {n} numbers"));
+    }
+    let values = read(values, count, &values_part)?;
+    let lengths = read(lengths, count, &lengths_part)?;
+    let total = lengths.iter().fold(0u64, |sum, length| sum.saturating_add(*length));
+    if total != n {
+        return corrupt(format!("runs of {total} numbers in a sequence of {n}"));
+    }
+    let mut numbers = Vec::with_capacity(usize::try_from(n).unwrap_or(0).min(MAX_NUMBERS));
+    for (value, length) in values.into_iter().zip(lengths) {
+        numbers.resize(numbers.len() + usize::try_from(length).unwrap_or(0), value);
+    }
+    Ok(numbers)
+}
+
+/// How many numbers a part holds, where its size tells.
+fn told(encoding: Option<&CompressiveEncoding>, part: &[u8]) -> Decoded<Option<u64>> {
+    let size = match kind(encoding)? {
+        Compressive::Flat(_) => part.len(),
+        Compressive::General(general) if matches!(kind(general.values.as_deref())?, Compressive::Flat(_)) => {
+            decompress(Scheme::new(general)?, part)?.len()
+        }
+        _ => return Ok(None),
+    };
+    Ok(integer_bits(encoding).filter(|bits| *bits >= 8).map(|bits| size as u64 / (bits / 8)))
+}
+
+/// How many runs there are when their lengths are told by a formula.
+fn formula_runs(lengths: Option<&CompressiveEncoding>, n: u64) -> Decoded<u64> {
+    let (mut length, step) = match kind(lengths)? {
+        Compressive::Constant(constant) => (constant.value.as_deref().filter(|value| value.len() <= 8).map_or(0, le), 0),
+        Compressive::Range(range) => (range.start, range.step),
+        _ => return unsupported("runs of a sequence whose parts do not tell how many they are"),
+    };
+    let (mut left, mut count) = (n, 0u64);
+    while left > 0 {
+        if length == 0 {
+            return corrupt("runs of a sequence that have no length");
+        }
+        left = left.saturating_sub(length);
+        length = length.saturating_add(step);
+        count += 1;
+    }
+    Ok(count)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::messages::encoding21::{Constant, Delta, Dictionary, Flat, Range};
+    use crate::file::messages::encoding21::{Constant, Delta, Dictionary, Flat, InlineBitpacking, Range};
 
     fn of(kind: Compressive) -> Option<CompressiveEncoding> {
         Some(CompressiveEncoding { kind: Some(kind) })
@@ -115,6 +179,29 @@ mod tests {
         assert_eq!(read(of(delta.clone()).as_ref(), 3, &Bytes::from_static(&[2, 4])).unwrap(), [1, 3, 7]);
         assert!(read(of(delta.clone()).as_ref(), 4, &Bytes::from_static(&[2, 4])).is_err());
         assert!(read(of(delta).as_ref(), 0, &none).unwrap().is_empty());
+        let runs =
+            |values, run_lengths| of(Compressive::Rle(Box::new(Rle { values: boxed(values), run_lengths: boxed(run_lengths) })));
+        let one_to = Compressive::Range(Range { bits: 64, start: 1, step: 1 });
+        let two = Compressive::Constant(Constant { value: Some(Bytes::from_static(&[2, 0, 0, 0])) });
+        let formulas = runs(one_to.clone(), two.clone());
+        assert!(!has_payload(formulas.as_ref()).unwrap());
+        assert_eq!(read(formulas.as_ref(), 6, &none).unwrap(), [1, 1, 2, 2, 3, 3]);
+        assert!(read(formulas.as_ref(), 5, &none).is_err());
+        let falling = runs(two.clone(), one_to.clone());
+        assert_eq!(read(falling.as_ref(), 6, &none).unwrap(), [2; 6]);
+        assert!(read(runs(two.clone(), Compressive::Constant(Constant::default())).as_ref(), 6, &none).is_err());
+        let counted = runs(one_to, flat(8));
+        let lengths = Bytes::from_static(&[0, 0, 0, 0, 0, 0, 0, 0, 3, 1]);
+        assert_eq!(read(counted.as_ref(), 4, &lengths).unwrap(), [1, 1, 1, 2]);
+        assert!(read(counted.as_ref(), 5, &lengths).is_err());
+        assert!(read(counted.as_ref(), 4, &Bytes::from_static(&[9, 0, 0, 0, 0, 0, 0, 0, 3, 1])).is_err());
+        let named = runs(flat(8), two);
+        assert_eq!(read(named.as_ref(), 4, &Bytes::from_static(&[2, 0, 0, 0, 0, 0, 0, 0, 7, 9])).unwrap(), [7, 7, 9, 9]);
+        // A group of values of one bit, all set, behind its width.
+        let packed = Compressive::InlineBitpacking(InlineBitpacking { uncompressed_bits: 64, values: None });
+        let group = [&1u64.to_le_bytes()[..], &[0xff; 128]].concat();
+        assert_eq!(read(of(packed.clone()).as_ref(), 5, &group.clone().into()).unwrap(), [1; 5]);
+        assert!(read(of(packed).as_ref(), 5, &group[..100].to_vec().into()).is_err());
         let far = Compressive::Range(Range { bits: 64, start: u64::MAX, step: 1 });
         assert!(read(of(far).as_ref(), 2, &none).is_err());
         let items = boxed(Compressive::Range(Range { bits: 64, start: 10, step: 10 }));

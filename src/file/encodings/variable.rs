@@ -64,9 +64,35 @@ impl Variable {
 
 /// Values between consecutive offsets.
 pub(crate) struct Slots<'a> {
-    table: &'a [u8],
-    width: usize,
-    bytes: &'a [u8],
+    /// One more offsets than values.
+    pub(crate) table: &'a [u8],
+    /// Bytes of an offset.
+    pub(crate) width: usize,
+    /// What the offsets point into.
+    pub(crate) bytes: &'a [u8],
+}
+
+/// A little-endian number of up to 8 bytes.
+#[inline(always)]
+pub(crate) fn number<const W: usize>(bytes: &[u8; W]) -> u64 {
+    let mut wide = [0u8; 8];
+    if let Some(low) = wide.first_chunk_mut::<W>() {
+        *low = *bytes;
+    }
+    u64::from_le_bytes(wide)
+}
+
+/// Appends offsets with `shift` added; whether they ascend from `previous`.
+#[inline(always)]
+fn shifted<const W: usize>(offsets: &[[u8; W]], mut previous: u64, shift: u64, out: &mut Vec<i32>) -> bool {
+    let mut ascending = true;
+    out.extend(offsets.iter().map(|offset| {
+        let offset = number(offset);
+        ascending &= offset >= previous;
+        previous = offset;
+        offset.wrapping_add(shift) as i32
+    }));
+    ascending
 }
 
 impl<'a> Slots<'a> {
@@ -95,46 +121,22 @@ impl<'a> Slots<'a> {
         }
         // Offsets between first and last, ascending, so that base + offset - first fits the i32 checked above.
         let shift = (base as u64).wrapping_sub(first);
-        let mut previous = first;
-        let mut ascending = true;
         let rest = self.table.get(self.width..).unwrap_or_default();
-        let mut push = |offset: u64| {
-            ascending &= offset >= previous;
-            previous = offset;
-            out.offsets.push(offset.wrapping_add(shift) as i32);
+        let ascending = match self.width {
+            4 => shifted(rest.as_chunks::<4>().0, first, shift, &mut out.offsets),
+            _ => shifted(rest.as_chunks::<8>().0, first, shift, &mut out.offsets),
         };
-        if self.width == 4 {
-            rest.as_chunks::<4>().0.iter().for_each(|o| push(u64::from(u32::from_le_bytes(*o))));
-        } else {
-            rest.as_chunks::<8>().0.iter().for_each(|o| push(u64::from_le_bytes(*o)));
-        }
         if !ascending {
             return corrupt("string offsets that do not ascend");
         }
         out.data.extend_from_slice(bytes);
         Ok(())
     }
-
-    /// Calls `each` with every value in order.
-    #[inline(always)]
-    fn for_each(&self, mut each: impl FnMut(&'a [u8]) -> Decoded<()>) -> Decoded<()> {
-        let mut from = self.first();
-        for offset in self.table.chunks_exact(self.width).skip(1) {
-            let to = le(offset);
-            let value = usize::try_from(from).ok().zip(usize::try_from(to).ok()).and_then(|(a, b)| self.bytes.get(a..b));
-            match value {
-                Some(value) => each(value)?,
-                None => return corrupt(format!("string offsets {from} to {to} in {} bytes", self.bytes.len())),
-            }
-            from = to;
-        }
-        Ok(())
-    }
 }
 
 impl Variable {
     /// The offsets of a 2.3 chunk as plain ones, and its bytes.
-    fn sequenced<'a>(&self, buffers: &[&'a [u8]], n: usize) -> Decoded<Option<(Vec<u8>, &'a [u8])>> {
+    pub(crate) fn sequenced<'a>(&self, buffers: &[&'a [u8]], n: usize) -> Decoded<Option<(Vec<u8>, &'a [u8])>> {
         let Some((offsets, payload)) = &self.sequence else { return Ok(None) };
         let (offsets_at, bytes) = match buffers {
             [bytes] if !payload => (&[][..], *bytes),
@@ -145,12 +147,9 @@ impl Variable {
         Ok(Some((offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect(), bytes)))
     }
 
-    /// Calls `each` with every value of a chunk.
-    pub(crate) fn each(&self, buffers: &[&[u8]], n: usize, each: impl FnMut(&[u8]) -> Decoded<()>) -> Decoded<()> {
-        match self.sequenced(buffers, n)? {
-            None => self.split(single(buffers)?, 0, n, 0)?.for_each(each),
-            Some((table, bytes)) => Slots { table: &table, width: self.offset, bytes }.for_each(each),
-        }
+    /// The values between offsets, which begin where `bytes` does.
+    pub(crate) fn slots<'a>(&self, table: &'a [u8], bytes: &'a [u8]) -> Slots<'a> {
+        Slots { table, width: self.offset, bytes }
     }
 }
 
@@ -161,7 +160,7 @@ impl ChunkReader for Variable {
 
     fn read(&self, buffers: &[&[u8]], n: usize, out: &mut Values) -> Decoded<()> {
         if let Some((table, bytes)) = self.sequenced(buffers, n)? {
-            return Slots { table: &table, width: self.offset, bytes }.copy_to(out.texts()?);
+            return self.slots(&table, bytes).copy_to(out.texts()?);
         }
         // Offsets count from the start of the buffer, which is also where they begin.
         self.split(single(buffers)?, 0, n, 0)?.copy_to(out.texts()?)

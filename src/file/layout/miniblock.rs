@@ -369,7 +369,11 @@ fn gather(items: &Values, mut indices: Values, stored: &Physical, physical: &Phy
     let indices: &[u32] = if *width == 4 {
         indices.typed_data()
     } else {
-        wide = indices.chunks_exact(*width).map(|index| u32::try_from(le(index)).unwrap_or(u32::MAX)).collect();
+        wide = match *width {
+            1 => indices.iter().map(|index| u32::from(*index)).collect(),
+            2 => indices.typed_data::<u16>().iter().map(|index| u32::from(*index)).collect(),
+            _ => indices.chunks_exact(*width).map(|index| u32::try_from(le(index)).unwrap_or(u32::MAX)).collect(),
+        };
         &wide
     };
     let mut out = Values::new(physical, indices.len())?;

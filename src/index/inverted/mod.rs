@@ -14,6 +14,7 @@ mod posting;
 mod probe;
 mod read;
 mod settings;
+mod transducer;
 mod write;
 
 use arrow::datatypes::DataType;

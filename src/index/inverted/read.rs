@@ -15,7 +15,7 @@ use super::packing::Reader;
 use super::posting::{BLOCK, read_block, read_positions};
 use super::settings::Settings;
 use super::write::write;
-use super::{METADATA, docs_file, invert_file, tokens_file};
+use super::{METADATA, docs_file, invert_file, tokens_file, transducer};
 use crate::error::{Error, ErrorCode, Result};
 use crate::file::LanceFile;
 use crate::format::bitmap::decode_roaring32;
@@ -318,7 +318,7 @@ pub(super) async fn tokens(segment: &SegmentFiles, head: &Head, partition: u64, 
     Ok(texts)
 }
 
-/// The transducer, checked by its own sum before it is followed.
+/// The transducer, checked before it is followed.
 pub(super) async fn token_set(segment: &SegmentFiles, name: &str, file: &LanceFile) -> Result<fst::Map<Vec<u8>>> {
     let at = column(segment, name, file, "_token_fst_bytes")?;
     let corrupt = |what: String| Error::corrupt(&segment.label(name), what);
@@ -327,9 +327,7 @@ pub(super) async fn token_set(segment: &SegmentFiles, name: &str, file: &LanceFi
     }
     let array = whole(file, at, &DataType::LargeBinary, false).await?;
     let bytes = array.as_binary_opt::<i64>().ok_or_else(|| corrupt("the token set is no binary value".to_owned()))?;
-    let map = fst::Map::new(bytes.value(0).to_vec()).map_err(|e| corrupt(format!("the token set is damaged: {e}")))?;
-    map.as_fst().verify().map_err(|e| corrupt(format!("the token set is damaged: {e}")))?;
-    Ok(map)
+    transducer::open(bytes.value(0).to_vec()).map_err(|e| corrupt(format!("the token set is damaged: {e}")))
 }
 
 pub(super) async fn inspect(segment: &SegmentFiles) -> Result<Value> {

@@ -10,7 +10,7 @@ use crate::file::encodings::Symbols;
 use crate::file::fault::{Decoded, corrupt};
 use crate::file::messages::encoding20 as message;
 use crate::file::page::PageSource;
-use crate::file::values::{Column, Physical, Texts};
+use crate::file::values::{Column, Physical, Texts, offset};
 
 /// The codes and their table.
 pub(super) struct Fsst {
@@ -29,12 +29,14 @@ impl Fsst {
 
     fn decode(&self, offsets: &[i32], codes: &[u8]) -> Decoded<Column> {
         let mut out = Texts::with_capacity(offsets.len());
+        let mut end = 0;
         for pair in offsets.windows(2) {
             let [from, to] = pair else { continue };
             let Some(value) = codes.get(*from as usize..*to as usize) else { return corrupt("FSST codes past their end") };
-            self.symbols.append(value, &mut out.data)?;
-            out.end_value()?;
+            end = self.symbols.decode(value, &mut out.data, end)?;
+            out.offsets.push(offset(end)?);
         }
+        out.data.truncate(end);
         Ok(Column::Variable(out.offsets, out.data.into()))
     }
 }
