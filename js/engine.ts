@@ -27,7 +27,7 @@ export class Engine {
   #crash: WhetstoneError | null = null;
 
   private constructor(glue: Glue) {
-    this.#glue = glue;
+    this.#glue = refusing(glue);
   }
 
   static async start(module: WebAssembly.Module, generation = 0): Promise<Engine> {
@@ -115,6 +115,18 @@ export class Engine {
     }
     return this.#crash;
   }
+}
+
+/** The core engine goes without some exports of the full one: whoever asks for one hears what to import instead. */
+function refusing(glue: Glue): Glue {
+  return new Proxy(glue, {
+    get(exports, name) {
+      const found: unknown = Reflect.get(exports, name);
+      if (found !== undefined) return found;
+      const what = String(name).replace(/^table/, "").replace(/^./, (first) => first.toLowerCase());
+      throw new WhetstoneError("UNSUPPORTED_FEATURE", `${what} is not in the core engine: import "whetstone" instead of "whetstone/core"; nothing was changed`, { what });
+    },
+  });
 }
 
 /** @internal */

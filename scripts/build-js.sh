@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Compiles the package (js/ -> pkg/dist) and the page (www/ -> www/dist); `build-js.sh package` stops after the first.
+# Compiles the package (js/ -> pkg/dist, and once more beside the core engine: pkg/dist/core) and the page (www/ -> www/dist); `build-js.sh package` stops after the first.
 # Does nothing when no source changed. Only the page needs the engine: it carries a copy.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 "$ROOT/scripts/setup.sh" node
 cd "$ROOT"
 
-PACKAGE="$(hash_of js pkg/package.json package-lock.json package.json tsconfig.json tsconfig.base.json scripts/build-js.sh)"
+PACKAGE="$(hash_of js pkg/package.json package-lock.json package.json tsconfig.json tsconfig.core.json tsconfig.base.json scripts/build-js.sh)"
 if ! stamped pkg/dist/.js-stamp "$PACKAGE" || [ ! -f pkg/dist/node.js ]; then
   say "building the package"
   npm run --silent build:js </dev/null >&2

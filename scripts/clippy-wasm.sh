@@ -4,6 +4,7 @@
 cd "$ROOT"
 if [ "$(wasm_compiler)" = rustup ]; then
   RUSTFLAGS="$WASM_FLAGS" CARGO_TARGET_DIR="$WASM_TARGET" cargo clippy --lib --locked --target "$TRIPLE" -- -D warnings
+  RUSTFLAGS="$WASM_FLAGS" CARGO_TARGET_DIR="$WASM_TARGET" cargo clippy --lib --locked --no-default-features --target "$TRIPLE" -- -D warnings
 else
   say "no clippy for the wasm target with this compiler; its warnings show in the build"
 fi

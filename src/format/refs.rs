@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::document;
 use crate::error::{Error, Result};
 
 /// A tag: `_refs/tags/{tag}.json`.
@@ -63,14 +64,14 @@ pub struct BranchIdentifier {
 impl Tag {
     /// Reads a tag file.
     pub fn parse(object: &str, bytes: &[u8]) -> Result<Tag> {
-        serde_json::from_slice(bytes).map_err(|e| Error::corrupt(object, format!("is not a tag: {e}")))
+        document::read(bytes).map_err(|e| Error::corrupt(object, format!("is not a tag: {e}")))
     }
 }
 
 impl Branch {
     /// Reads a branch file.
     pub fn parse(object: &str, bytes: &[u8]) -> Result<Branch> {
-        serde_json::from_slice(bytes).map_err(|e| Error::corrupt(object, format!("is not a branch record: {e}")))
+        document::read(bytes).map_err(|e| Error::corrupt(object, format!("is not a branch record: {e}")))
     }
 }
 

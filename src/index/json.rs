@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, Float16Type, Float32Type, Float64Type, TimeUnit};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::order::numbers;
 use super::times;
@@ -28,7 +28,9 @@ pub fn scalar(array: &ArrayRef, row: usize) -> Value {
         DataType::FixedSizeList(_, _) => items(&array.as_fixed_size_list().value(row)),
         DataType::Struct(fields) => {
             let columns = array.as_struct().columns();
-            Value::Object(fields.iter().zip(columns).map(|(field, column)| (field.name().clone(), scalar(column, row))).collect())
+            let mut object = Map::new();
+            object.extend(fields.iter().zip(columns).map(|(field, column)| (field.name().clone(), scalar(column, row))));
+            Value::Object(object)
         }
         DataType::Binary => hex(array.as_binary::<i32>().value(row)),
         DataType::LargeBinary => hex(array.as_binary::<i64>().value(row)),

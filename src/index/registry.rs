@@ -6,13 +6,32 @@ use crate::index::IndexMethod;
 use crate::index::bitmap::Bitmap;
 use crate::index::bloomfilter::BloomFilter;
 use crate::index::btree::Btree;
+#[cfg(feature = "full")]
 use crate::index::inverted::Inverted;
 use crate::index::labellist::LabelList;
+#[cfg(feature = "full")]
 use crate::index::ngram::Ngram;
 use crate::index::zonemap::ZoneMap;
 
-/// The methods this build maintains.
-static METHODS: [&'static dyn IndexMethod; 7] = [&Btree, &ZoneMap, &Bitmap, &BloomFilter, &Ngram, &LabelList, &Inverted];
+/// The methods this build maintains. Those that cut text bring stemmers, stop words and tables of folded letters, a sixth of
+/// the whole engine, so the core engine goes without them.
+static METHODS: &[&dyn IndexMethod] = &[
+    &Btree,
+    &ZoneMap,
+    &Bitmap,
+    &BloomFilter,
+    &LabelList,
+    #[cfg(feature = "full")]
+    &Ngram,
+    #[cfg(feature = "full")]
+    &Inverted,
+];
+
+/// What the full engine maintains and this one does not.
+#[cfg(feature = "full")]
+const FULL_ONLY: [&str; 0] = [];
+#[cfg(not(feature = "full"))]
+const FULL_ONLY: [&str; 2] = ["NGRAM", "INVERTED"];
 
 /// One index type Lance 14 knows: the key of its details message, the name in options, pylance's display name.
 struct Kind {
@@ -86,11 +105,17 @@ pub fn method_by_name(name: &str) -> Result<&'static dyn IndexMethod> {
 fn method_of_kind(kind: &Kind) -> Result<&'static dyn IndexMethod> {
     METHODS.iter().find(|method| method.name() == kind.name).copied().ok_or_else(|| {
         let known: Vec<&str> = METHODS.iter().map(|method| method.name()).collect();
-        Error::new(
-            ErrorCode::UnsupportedMethod,
-            format!("{} indexes are not maintained by this build ({} are); nothing was changed", kind.name, known.join(" and ")),
-        )
-        .with("method", kind.name)
+        let known = known.join(", ");
+        let text = if FULL_ONLY.contains(&kind.name) {
+            format!(
+                "{} indexes are maintained by the full engine, and this is the core engine (it maintains {known}): \
+                 import \"whetstone\" instead of \"whetstone/core\"; nothing was changed",
+                kind.name
+            )
+        } else {
+            format!("{} indexes are not maintained by this build ({known} are); nothing was changed", kind.name)
+        };
+        Error::new(ErrorCode::UnsupportedMethod, text).with("method", kind.name)
     })
 }
 

@@ -184,9 +184,9 @@ impl<'a> Planner<'a> {
     /// The trailing segments that are no larger than twice what is built behind them: built anew with it, sizes fall by half at
     /// least from segment to segment, so that their number stays logarithmic. Nearest to the work first.
     fn trailing(&self) -> Vec<&'a IndexMetadata> {
-        let mut order: Vec<(u32, &'a IndexMetadata)> =
+        let order: Vec<(u32, &'a IndexMetadata)> =
             self.resolved.segments.iter().copied().filter_map(|s| Some((self.effective(s).max()?, s))).collect();
-        order.sort_by_key(|(last, _)| std::cmp::Reverse(*last));
+        let order = sorted_by_key(order, |(last, _)| std::cmp::Reverse(*last));
         let mut behind = self.work.clone();
         let mut taken = Vec::new();
         for (_, segment) in order {
@@ -481,16 +481,13 @@ impl<'a> Planner<'a> {
 
 /// Format version of the new segments: that of the existing ones while they stay useful, else what the method writes today.
 fn version_to_write(resolved: &Resolved<'_>, live: &RoaringBitmap, stable: bool) -> i32 {
-    let mut versions: Vec<i32> = resolved
+    let mut versions = resolved
         .segments
         .iter()
         .filter(|s| s.fragment_bitmap.as_ref().is_some_and(|b| !b.is_disjoint(live)))
-        .map(|s| s.index_version.unwrap_or(0))
-        .collect();
-    versions.sort_unstable();
-    versions.dedup();
-    match versions.as_slice() {
-        [one] => *one,
+        .map(|s| s.index_version.unwrap_or(0));
+    match versions.next() {
+        Some(one) if versions.all(|version| version == one) => one,
         _ => resolved.method.index_version(stable),
     }
 }

@@ -4,10 +4,8 @@ use std::sync::Arc;
 
 use base64::Engine;
 use http::{HeaderName, HeaderValue};
-use object_store::ObjectStore;
 use object_store::aws::AwsCredentialProvider;
 use object_store::client::HttpClient;
-use object_store::memory::InMemory;
 use object_store::path::Path;
 use url::Url;
 
@@ -66,10 +64,14 @@ pub fn open_target(descriptor: &StoreDescriptor, surroundings: &Surroundings) ->
 fn open_metered(descriptor: &StoreDescriptor, surroundings: &Surroundings, meter: &Arc<Meter>) -> Result<Store> {
     let env = &surroundings.env;
     let store = match descriptor.kind {
+        #[cfg(not(target_arch = "wasm32"))]
         TargetKind::Memory => {
-            let object: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+            let object: Arc<dyn object_store::ObjectStore> = Arc::new(object_store::memory::InMemory::new());
             Store::new(object, root_path(&descriptor.url)?, StoreKind::Memory, env.clone()).counting(meter.clone())
         }
+        // One of this instance's own would be empty: `memoryStore()` is a host store, over objects that JavaScript holds.
+        #[cfg(target_arch = "wasm32")]
+        TargetKind::Memory => return Err(Error::invalid("objects in memory are a host store: memoryStore()")),
         TargetKind::Host => {
             let io = surroundings.host.clone();
             let io = io.ok_or_else(|| Error::invalid("a host store needs the host's callbacks"))?;

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::reading::{Fetched, manifest_path, read_manifest};
+use crate::document;
 use crate::error::{Error, ErrorCode, Result};
 use crate::format::naming::{Naming, parse_name};
 use crate::lists::sorted_by_key;
@@ -165,7 +166,7 @@ async fn climb(store: &Store) -> Result<Option<(Naming, Fetched)>> {
         Err(error) => return Err(error),
     };
     // Some servers answer every path with a page; that is no hint.
-    let Ok(hint) = serde_json::from_slice::<Hint>(&hint) else { return Ok(None) };
+    let Ok(hint) = document::read::<Hint>(&hint) else { return Ok(None) };
     let Some((naming, mut newest)) = find_version(store, hint.version).await? else { return Ok(None) };
     let mut version = hint.version;
     while let Some(next) = version.checked_add(1) {

@@ -1,52 +1,21 @@
 // The browser entry in a real Chromium with real module workers, on a table behind `serve --writable`.
 import assert from "node:assert/strict";
-import { existsSync, symlinkSync, writeFileSync } from "node:fs";
-import path from "node:path";
 import test, { after, before } from "node:test";
-import { chromium } from "playwright-core";
 import { open } from "whetstone";
-import { serve } from "whetstone/serve";
-import { copyTable, expected, PACKAGE, scratch } from "./support.mjs";
+import { launch, visit } from "./chromium.mjs";
+import { expected } from "./support.mjs";
 
 const INDEX = "k_idx";
 const said = expected("fragments_200");
 const UNINDEXED = said.indices.find((index) => index.name === INDEX).unindexed_fragments;
 
-const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
 let browser;
 
-before(async () => {
-  assert.ok(CHROMIUM, "Chromium is needed: scripts/setup.sh chromium installs it");
-  browser = await chromium.launch({
-    executablePath: CHROMIUM,
-    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
-  });
-});
+before(async () => { browser = await launch(); });
 after(() => browser?.close());
 
-/** A page of one origin that loads the package, and a table behind another. */
-async function visit(t) {
-  const folder = scratch(t);
-  const table = copyTable(t, "fragments_200", folder, "t");
-  const site = scratch(t);
-  writeFileSync(path.join(site, "index.html"), "<!doctype html><title>test</title><link rel=icon href=data:,>");
-  symlinkSync(path.join(PACKAGE, "dist"), path.join(site, "dist"));
-  const pages = await serve({ root: folder, page: site });
-  const tables = await serve({ root: folder, writable: true });
-  t.after(async () => { await pages.close(); await tables.close(); });
-  const context = await browser.newContext();
-  t.after(() => context.close());
-  const page = await context.newPage();
-  const workers = [];
-  const trouble = [];
-  page.on("worker", (worker) => workers.push(worker.url()));
-  page.on("pageerror", (error) => trouble.push(String(error)));
-  await page.goto(pages.url);
-  return { page, workers, trouble, folder: table, target: `${tables.tables}t.lance` };
-}
-
 test("inspects and refreshes with two module workers, across origins", async (t) => {
-  const { page, workers, trouble, target } = await visit(t);
+  const { page, workers, trouble, target } = await visit(t, browser);
   const seen = await page.evaluate(async ({ target, index }) => {
     const { open, WorkerPool } = await import("/dist/browser.js");
     const requests = [];
@@ -74,7 +43,7 @@ test("inspects and refreshes with two module workers, across origins", async (t)
 });
 
 test("a pool of the job's own ends with it; an abort is answered in time", async (t) => {
-  const { page, target, folder } = await visit(t);
+  const { page, target, folder } = await visit(t, browser);
   const seen = await page.evaluate(async ({ target, index }) => {
     const { open } = await import("/dist/browser.js");
     const table = await open(target);
@@ -98,7 +67,7 @@ test("a pool of the job's own ends with it; an abort is answered in time", async
 });
 
 test("what went wrong is typed in a page too", async (t) => {
-  const { page, target } = await visit(t);
+  const { page, target } = await visit(t, browser);
   const codes = await page.evaluate(async ({ target }) => {
     const { open, WorkerPool, memoryStore, httpStore } = await import("/dist/browser.js");
     const code = (promise) => promise.then(() => "none", (error) => error.code);

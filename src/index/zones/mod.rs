@@ -11,6 +11,7 @@ pub use read::{NULL_BITMAP, ZoneFile, count_in};
 use std::ops::Range;
 
 use crate::format::row::RowAddress;
+use crate::lists::sorted_by_key;
 
 /// Where zones lie: parallel columns, one entry a zone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,9 +48,8 @@ impl Places {
         if places().is_sorted() {
             return None;
         }
-        let mut order: Vec<_> = places().zip(0..).collect();
-        order.sort_unstable();
-        Some(order.into_iter().map(|(_, at)| at).collect())
+        let order: Vec<((u64, u64), usize)> = places().zip(0..).collect();
+        Some(sorted_by_key(order, |(place, _)| *place).into_iter().map(|(_, at)| at).collect())
     }
 
     /// The fragments, each once, ascending.
