@@ -14,7 +14,7 @@ case "$ENGINE" in
 esac
 case "$PROFILE" in release|quick) ;; *) die "WASM_PROFILE is 'release' or 'quick', not '$PROFILE'" ;; esac
 COMPILER="$(wasm_compiler)"
-STAMP="$(hash_of src Cargo.toml Cargo.lock scripts/build-wasm.sh) $PROFILE $COMPILER"
+STAMP="$(hash_of src Cargo.toml Cargo.lock scripts/build-wasm.sh scripts/pack-wasm.mjs) $PROFILE $COMPILER"
 if stamped "$OUT/.wasm-stamp" "$STAMP" && [ -f "$OUT/whetstone_bg.wasm" ]; then exit 0; fi
 
 say "building the $ENGINE engine for wasm ($PROFILE, $COMPILER compiler)"
@@ -33,9 +33,14 @@ esac
 flags=($WASM_FLAGS)
 codegen=()
 if [ "$PROFILE" = release ]; then
-  # What is not marked for inlining stays a call: 40 KB less to download, and the hot loops, which are marked, are as fast.
-  codegen+=(-C llvm-args=-inline-threshold=0)
-  # Places of panics name source files: not where they lie on this machine. (Our own are relative as they are.)
+  case "$ENGINE" in
+    # What is not marked for inlining stays a call: 40 KB less to download, and the hot loops, which are marked, are as fast.
+    full) codegen=(-C llvm-args=-inline-threshold=0) ;;
+    core) codegen=(-C opt-level=z) ;;
+  esac
+  # Places of panics name source files: not where they lie on this machine. (Our own are relative as they are.) The folders that
+  # have to be named are there once the sources are.
+  (cd "$ROOT" && "${cargo[@]}" fetch --locked --target "$TRIPLE" </dev/null >&2)
   for registry in "${CARGO_HOME:-$HOME/.cargo}"/registry/src/*/; do flags+=("--remap-path-prefix=$registry="); done
 fi
 encoded="$(printf '%s\x1f' "${flags[@]}")"
@@ -45,9 +50,11 @@ mkdir -p "$OUT"
 staging="$(mktemp -d "$OUT/.staging.XXXXXX")"
 trap 'rm -rf "$staging"' EXIT
 # No wasm-opt: on top of link-time optimisation its output is a tenth larger once compressed (tried: -O1, -Os, -Oz, -O3).
-strip=()
-if [ "$PROFILE" = release ]; then strip=(--remove-name-section --remove-producers-section); fi
-"$TOOLS/bin/wasm-bindgen" "$WASM_TARGET/$TRIPLE/$PROFILE/whetstone.wasm" --target web --out-dir "$staging" --out-name whetstone "${strip[@]}"
+"$TOOLS/bin/wasm-bindgen" "$WASM_TARGET/$TRIPLE/$PROFILE/whetstone.wasm" --target web --out-dir "$staging" --out-name whetstone
 flock -u 9
+if [ "$PROFILE" = release ]; then
+  node "$ROOT/scripts/pack-wasm.mjs" "$staging/whetstone_bg.wasm" "$staging/whetstone_bg.wasm"
+  ! grep -qaF "${CARGO_HOME:-$HOME/.cargo}" "$staging/whetstone_bg.wasm" || die "the engine names folders of this machine"
+fi
 mv "$staging"/* "$OUT/"
 echo "$STAMP" > "$OUT/.wasm-stamp"

@@ -7,7 +7,7 @@
 //! Without the feature `full` this is the core engine: methods and exports that only the full one has are left out where they
 //! are entered, and what only they need is compiled but not linked.
 
-#![cfg_attr(not(feature = "full"), allow(dead_code))]
+#![cfg_attr(not(feature = "full"), allow(dead_code, unused_imports))]
 
 pub mod compaction;
 pub mod coverage;

@@ -206,11 +206,13 @@ pub trait IndexMethod: Sync {
     ///
     /// # Errors
     /// Those of opening and decoding the files.
+    #[cfg(feature = "full")]
     async fn check(&self, _segment: &SegmentFiles, _data_type: &DataType) -> Result<Option<Check>> {
         Ok(None)
     }
 
     /// The operators a probe can ask segments of this method about.
+    #[cfg(feature = "full")]
     fn operators(&self) -> &'static [Op] {
         &[]
     }
@@ -219,6 +221,7 @@ pub trait IndexMethod: Sync {
     ///
     /// # Errors
     /// Those of opening and decoding the files.
+    #[cfg(feature = "full")]
     async fn probe(&self, _segment: &SegmentFiles, _data_type: &DataType, _query: &Query) -> Result<Matches> {
         Ok(Matches::default())
     }
@@ -228,6 +231,7 @@ pub trait IndexMethod: Sync {
     ///
     /// # Errors
     /// Those of opening and decoding the files.
+    #[cfg(feature = "full")]
     async fn faults(&self, _segment: &SegmentFiles, _data_type: &DataType) -> Result<Vec<String>> {
         Ok(Vec::new())
     }
@@ -236,5 +240,6 @@ pub trait IndexMethod: Sync {
     ///
     /// # Errors
     /// Those of opening and decoding the files.
+    #[cfg(feature = "full")]
     async fn inspect(&self, segment: &SegmentFiles) -> Result<Value>;
 }

@@ -4,10 +4,12 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::format::index_metadata::{IndexDetails, IndexMetadata};
 use crate::index::IndexMethod;
 use crate::index::bitmap::Bitmap;
+#[cfg(feature = "full")]
 use crate::index::bloomfilter::BloomFilter;
 use crate::index::btree::Btree;
 #[cfg(feature = "full")]
 use crate::index::inverted::Inverted;
+#[cfg(feature = "full")]
 use crate::index::labellist::LabelList;
 #[cfg(feature = "full")]
 use crate::index::ngram::Ngram;
@@ -19,7 +21,9 @@ static METHODS: &[&dyn IndexMethod] = &[
     &Btree,
     &ZoneMap,
     &Bitmap,
+    #[cfg(feature = "full")]
     &BloomFilter,
+    #[cfg(feature = "full")]
     &LabelList,
     #[cfg(feature = "full")]
     &Ngram,
@@ -31,7 +35,7 @@ static METHODS: &[&dyn IndexMethod] = &[
 #[cfg(feature = "full")]
 const FULL_ONLY: [&str; 0] = [];
 #[cfg(not(feature = "full"))]
-const FULL_ONLY: [&str; 2] = ["NGRAM", "INVERTED"];
+const FULL_ONLY: [&str; 4] = ["BLOOMFILTER", "LABEL_LIST", "NGRAM", "INVERTED"];
 
 /// One index type Lance 14 knows: the key of its details message, the name in options, pylance's display name.
 struct Kind {

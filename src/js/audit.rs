@@ -1,16 +1,11 @@
 //! Looking into indexes: what is in their segments, and whether that is what their column says.
 
-#[cfg(feature = "full")]
 use js_sys::Function;
 use wasm_bindgen::prelude::*;
 
-use super::convert::to_js;
-#[cfg(feature = "full")]
-use super::convert::{error_to_js, from_js};
+use super::convert::{error_to_js, from_js, to_js};
 use super::table::ask;
-use crate::maintain::inspect;
-#[cfg(feature = "full")]
-use crate::maintain::{AuditOptions, audit, probe};
+use crate::maintain::{AuditOptions, audit, inspect, probe};
 
 /// Settles with the contents of every segment of an index.
 #[wasm_bindgen(js_name = tableInspect)]
@@ -19,14 +14,12 @@ pub fn table_inspect(id: u32, index: String) -> u32 {
 }
 
 /// Settles with what the segments of an index say of a condition.
-#[cfg(feature = "full")]
 #[wasm_bindgen(js_name = tableProbe)]
 pub fn table_probe(id: u32, index: String, op: String, value: Option<String>) -> u32 {
     ask(id, |table| async move { to_js(&probe(&table, &index, &op, value.as_deref()).await?) })
 }
 
 /// Settles with an audit report; `on_progress(rows, rowsTotal)` hears how far it is.
-#[cfg(feature = "full")]
 #[wasm_bindgen(js_name = tableAudit)]
 pub fn table_audit(id: u32, index: String, options: JsValue, on_progress: Option<Function>) -> Result<u32, JsValue> {
     let options: AuditOptions = from_js("the options", options).map_err(|error| error_to_js(&error))?;

@@ -3,15 +3,18 @@
 //! Every asynchronous export answers a task number at once; its outcome arrives through the host's `settle` (see `task`).
 //! Tables are numbers too, so that a handle JavaScript forgot, or kept after a crash, can do no harm.
 
+#[cfg(feature = "full")]
 mod audit;
 mod build;
 mod columns;
 mod convert;
 mod host;
 mod jobs;
+#[cfg(feature = "full")]
 mod leftovers;
 mod objects;
 mod store;
 mod table;
 mod task;
+#[cfg(feature = "full")]
 mod values;

@@ -4,23 +4,29 @@
 //! to build; `audit`, `inspect` and `probe` change nothing. `discard` and `orphans` remove `leftovers`: files that, after a look at
 //! every retained manifest (`references`), nothing names.
 
+#[cfg(feature = "full")]
 pub mod audit;
 pub mod create;
 pub mod discard;
 pub mod drop;
+#[cfg(feature = "full")]
 pub mod inspect;
 pub mod leftovers;
 pub mod merge;
 pub mod orphans;
+#[cfg(feature = "full")]
 pub mod probe;
 mod references;
 
+#[cfg(feature = "full")]
 pub use audit::{AuditOptions, AuditReport, audit};
 pub use create::{CreateOptions, plan_create_index};
 pub use discard::{DISCARD, DiscardPlan, StagedSegment, check_discard, discard_staged, plan_discard};
 pub use drop::{DROP, DropPlan, check_drop, commit_drop, plan_drop_index};
+#[cfg(feature = "full")]
 pub use inspect::inspect;
 pub use leftovers::{Left, Removal};
 pub use merge::{MergeOptions, plan_merge};
 pub use orphans::{ORPHANS, Orphan, OrphanOptions, Orphans, check_orphans, orphans, remove_orphans};
+#[cfg(feature = "full")]
 pub use probe::{Probe, probe};

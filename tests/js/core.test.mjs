@@ -17,8 +17,8 @@ const UNINDEXED = said.indices.find((index) => index.name === INDEX).unindexed_f
 
 /** One deferred index of every method. */
 const ONE_OF_EACH = "deferred_all_kinds";
-const MAINTAINED = ["b_btree", "z_zonemap", "m_bitmap", "f_bloomfilter", "l_label_list"];
-const FULL_ONLY = { n_ngram: "NGRAM", t_inverted: "INVERTED" };
+const MAINTAINED = ["b_btree", "z_zonemap", "m_bitmap"];
+const FULL_ONLY = { f_bloomfilter: "BLOOMFILTER", l_label_list: "LABEL_LIST", n_ngram: "NGRAM", t_inverted: "INVERTED" };
 
 const namesFull = (error) => /whetstone\/core/.test(error.message) && /import "whetstone"/.test(error.message) && error.changed === "nothing";
 
@@ -116,6 +116,7 @@ test("jobs it goes without are refused by name", async (t) => {
   const refused = (error) => error.code === "UNSUPPORTED_FEATURE" && namesFull(error);
   await assert.rejects(table.audit(INDEX), (error) => refused(error) && error.message.startsWith("audit "));
   await assert.rejects(table.probe(INDEX, "=", "1"), (error) => refused(error) && error.message.startsWith("probe "));
+  await assert.rejects(table.column("k"), (error) => refused(error) && error.message.startsWith("column "));
   assert.equal((await table.show()).version, said.version, "the engine is well after a refusal");
 });
 

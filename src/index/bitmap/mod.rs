@@ -77,18 +77,22 @@ impl IndexMethod for Bitmap {
         read::merge(sources, spec).await
     }
 
+    #[cfg(feature = "full")]
     fn operators(&self) -> &'static [Op] {
         &[Op::Equal, Op::Less, Op::LessOrEqual, Op::Greater, Op::GreaterOrEqual, Op::IsNull]
     }
 
+    #[cfg(feature = "full")]
     async fn probe(&self, segment: &SegmentFiles, _data_type: &DataType, query: &Query) -> Result<Matches> {
         probed(segment, FILE, KEYS_AND_BITMAPS, query).await
     }
 
+    #[cfg(feature = "full")]
     async fn check(&self, _segment: &SegmentFiles, _data_type: &DataType) -> Result<Option<Check>> {
         Ok(Some(Check::Keys(Box::new(read::Entries))))
     }
 
+    #[cfg(feature = "full")]
     async fn inspect(&self, segment: &SegmentFiles) -> Result<Value> {
         read::inspect(segment).await
     }

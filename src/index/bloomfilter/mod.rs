@@ -97,18 +97,22 @@ impl IndexMethod for BloomFilter {
         read::merge(sources, spec).await
     }
 
+    #[cfg(feature = "full")]
     fn operators(&self) -> &'static [Op] {
         &[Op::Equal, Op::IsNull]
     }
 
+    #[cfg(feature = "full")]
     async fn probe(&self, segment: &SegmentFiles, _data_type: &DataType, query: &Query) -> Result<Matches> {
         check::probe(segment, query).await
     }
 
+    #[cfg(feature = "full")]
     async fn check(&self, segment: &SegmentFiles, _data_type: &DataType) -> Result<Option<Check>> {
         Ok(Some(Check::Zones(check::check(segment).await?)))
     }
 
+    #[cfg(feature = "full")]
     async fn inspect(&self, segment: &SegmentFiles) -> Result<Value> {
         read::inspect(segment).await
     }

@@ -108,22 +108,27 @@ impl IndexMethod for Btree {
         merge::merge(sources, spec).await
     }
 
+    #[cfg(feature = "full")]
     fn operators(&self) -> &'static [Op] {
         &[Op::Equal, Op::Less, Op::LessOrEqual, Op::Greater, Op::GreaterOrEqual, Op::IsNull, Op::Prefix]
     }
 
+    #[cfg(feature = "full")]
     async fn probe(&self, segment: &SegmentFiles, data_type: &DataType, query: &Query) -> Result<Matches> {
         probe::probe(segment, data_type, query).await
     }
 
+    #[cfg(feature = "full")]
     async fn check(&self, _segment: &SegmentFiles, data_type: &DataType) -> Result<Option<Check>> {
         Ok(Some(Check::Keys(Box::new(check::Entries(data_type.clone())))))
     }
 
+    #[cfg(feature = "full")]
     async fn faults(&self, segment: &SegmentFiles, data_type: &DataType) -> Result<Vec<String>> {
         check::page_faults(segment, data_type).await
     }
 
+    #[cfg(feature = "full")]
     async fn inspect(&self, segment: &SegmentFiles) -> Result<Value> {
         read::inspect(segment).await
     }

@@ -142,6 +142,7 @@ impl IndexMethod for Inverted {
         read::merge(sources, spec).await
     }
 
+    #[cfg(feature = "full")]
     async fn check(&self, segment: &SegmentFiles, _data_type: &DataType) -> Result<Option<Check>> {
         let head = read::head(segment).await?;
         // Only one kind of postings is decoded, and of others nothing is said.
@@ -149,18 +150,22 @@ impl IndexMethod for Inverted {
         Ok(head.readable().then(|| Check::Keys(Box::new(check::Documents(settings)))))
     }
 
+    #[cfg(feature = "full")]
     fn operators(&self) -> &'static [Op] {
         &[Op::Match, Op::MatchAll, Op::Phrase, Op::Boolean]
     }
 
+    #[cfg(feature = "full")]
     async fn probe(&self, segment: &SegmentFiles, _data_type: &DataType, query: &Query) -> Result<Matches> {
         probe::probe(segment, query).await
     }
 
+    #[cfg(feature = "full")]
     async fn faults(&self, segment: &SegmentFiles, _data_type: &DataType) -> Result<Vec<String>> {
         faults::faults(segment).await
     }
 
+    #[cfg(feature = "full")]
     async fn inspect(&self, segment: &SegmentFiles) -> Result<Value> {
         read::inspect(segment).await
     }

@@ -94,18 +94,22 @@ impl IndexMethod for LabelList {
         read::merge(sources, spec).await
     }
 
+    #[cfg(feature = "full")]
     fn operators(&self) -> &'static [Op] {
         &[Op::Has, Op::IsNull]
     }
 
+    #[cfg(feature = "full")]
     async fn probe(&self, segment: &SegmentFiles, _data_type: &DataType, query: &Query) -> Result<Matches> {
         check::probe(segment, query).await
     }
 
+    #[cfg(feature = "full")]
     async fn check(&self, _segment: &SegmentFiles, _data_type: &DataType) -> Result<Option<Check>> {
         Ok(Some(Check::Keys(Box::new(check::Entries))))
     }
 
+    #[cfg(feature = "full")]
     async fn inspect(&self, segment: &SegmentFiles) -> Result<Value> {
         read::inspect(segment).await
     }

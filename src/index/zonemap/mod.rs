@@ -92,18 +92,22 @@ impl IndexMethod for ZoneMap {
         read::merge(sources, spec).await
     }
 
+    #[cfg(feature = "full")]
     fn operators(&self) -> &'static [Op] {
         &[Op::Equal, Op::Less, Op::LessOrEqual, Op::Greater, Op::GreaterOrEqual, Op::IsNull, Op::Prefix]
     }
 
+    #[cfg(feature = "full")]
     async fn probe(&self, segment: &SegmentFiles, data_type: &DataType, query: &Query) -> Result<Matches> {
         check::probe(segment, data_type, query).await
     }
 
+    #[cfg(feature = "full")]
     async fn check(&self, segment: &SegmentFiles, data_type: &DataType) -> Result<Option<Check>> {
         Ok(Some(Check::Zones(check::check(segment, data_type).await?)))
     }
 
+    #[cfg(feature = "full")]
     async fn inspect(&self, segment: &SegmentFiles) -> Result<Value> {
         read::inspect(segment).await
     }
