@@ -1,4 +1,4 @@
-// The entry for workerd, in Node with the two things that are different there: wasm imports are modules, and there are no workers.
+// The entries for workerd (of both engines), in Node with the two things that are different there: wasm imports are modules, and there are no workers.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { register } from "node:module";
@@ -8,8 +8,8 @@ import { copyTable, expected } from "./support.mjs";
 
 register("./workerd-like.mjs", import.meta.url);
 
-test("inspects and refreshes on the calling thread", async (t) => {
-  const { open, memoryStore, nodeFsStore, WorkerPool } = await import("../../pkg/dist/workerd.js");
+for (const engine of ["", "core/"]) test(`inspects and refreshes on the calling thread: ${engine}workerd.js`, async (t) => {
+  const { open, memoryStore, nodeFsStore, WorkerPool } = await import(`../../pkg/dist/${engine}workerd.js`);
   const folder = copyTable(t, "fragments_200");
   const objects = new Map();
   for (const name of readdirSync(folder, { recursive: true })) {
