@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use roaring::RoaringBitmap;
 use serde_json::Value;
 use uuid::Uuid;
-use whetstone::compaction::{self, CompactionOptions, Cover, Kind, Layout, Piece, Resolved};
+use whetstone::compaction::{self, CompactionOptions, Cover, Index, Kind, Layout, Piece, Resolved};
 use whetstone::coverage::batching::batch;
 use whetstone::coverage::fate::{ExistingSegment, Fate, NewSegment, Proposal, decide, uuid_in_use};
 use whetstone::coverage::prune::prune_as_core;
@@ -182,8 +182,8 @@ fn layout(case: &Value) -> Layout {
     layout.max_fragment_id = table["max_fragment_id"].as_u64().map(|id| u32::try_from(id).unwrap());
     for segment in table["segments"].as_array().unwrap() {
         let name = text(&segment["index"]);
-        let index = layout.indexes.iter().position(|n| *n == name).unwrap_or_else(|| {
-            layout.indexes.push(name);
+        let index = layout.indexes.iter().position(|index| index.name == name).unwrap_or_else(|| {
+            layout.indexes.push(Index { name, method: None });
             layout.indexes.len() - 1
         });
         let kind = match segment["type"].as_str() {
@@ -193,7 +193,14 @@ fn layout(case: &Value) -> Layout {
             None => Kind::Opaque,
         };
         let uuid = Some(Uuid::from_u128(layout.covers.len() as u128));
-        layout.covers.push(Cover { index, uuid, kind, bitmap: set(&segment["fragments"]), carried: RoaringBitmap::new() });
+        layout.covers.push(Cover {
+            index,
+            uuid,
+            kind,
+            bitmap: set(&segment["fragments"]),
+            known: true,
+            carried: RoaringBitmap::new(),
+        });
     }
     layout
 }

@@ -98,6 +98,13 @@ impl Gaps {
     }
 }
 
+impl Gaps {
+    /// How many gaps are marked in both.
+    pub fn common(&self, other: &Gaps) -> u64 {
+        self.0.iter().zip(&other.0).map(|(a, b)| u64::from((a & b).count_ones())).sum()
+    }
+}
+
 /// The gaps over which the set of covering segments is another. A segment that covers nothing live marks none.
 pub fn borders(layout: &Layout, positions: &Positions<'_>) -> Gaps {
     let mut gaps = Gaps::none(layout.pieces.len());

@@ -101,7 +101,9 @@ pub fn effects(layout: &Layout, plan: &Plan, options: &Resolved) -> Result<Effec
         let stored = if fate == Fate::Deferred { cover.bitmap.clone() } else { now.clone() };
         segments.push(Effect { fate, stored, lost_in_lance: over_history && cover.kind.lost_over_history() });
         let uuid = cover.uuid.filter(|_| fate != Fate::Remapped);
-        covers.push(Cover { index: cover.index, uuid, kind: cover.kind, bitmap: now, carried });
+        // A segment that is written again records what it covers.
+        let known = cover.known || fate == Fate::Remapped;
+        covers.push(Cover { index: cover.index, uuid, kind: cover.kind, bitmap: now, known, carried });
     }
     let after =
         Layout { pieces, covers, indexes: layout.indexes.clone(), stable_row_ids: layout.stable_row_ids, max_fragment_id };

@@ -6,7 +6,7 @@ use roaring::RoaringBitmap;
 use uuid::Uuid;
 
 use super::kinds::Kind;
-use super::layout::{Cover, Layout, Piece};
+use super::layout::{Cover, Index, Layout, Piece};
 use crate::error::{Error, ErrorCode, Result};
 use crate::format::fragment::{DataFile, Fragment};
 use crate::format::index_metadata::IndexMetadata;
@@ -43,14 +43,22 @@ impl Layout {
             ..Layout::default()
         };
         for (entry, stored) in mapped.iter().zip(stored).filter(|(entry, _)| !entry.is_system()) {
-            let index = layout.indexes.iter().position(|name| *name == entry.name).unwrap_or_else(|| {
-                layout.indexes.push(entry.name.clone());
+            let method = name_of(entry);
+            let index = layout.indexes.iter().position(|index| index.name == entry.name).unwrap_or_else(|| {
+                layout.indexes.push(Index { name: entry.name.clone(), method });
                 layout.indexes.len() - 1
             });
             let bitmap = entry.fragment_bitmap.as_ref().or_else(|| reconstructed.get(&entry.uuid)).cloned().unwrap_or_default();
             let carried = stored.fragment_bitmap.as_ref().map(|stored| &bitmap - stored).unwrap_or_default();
-            let kind = Kind::of(name_of(entry), entry.index_version.unwrap_or(0));
-            layout.covers.push(Cover { index, uuid: Some(entry.uuid), kind, bitmap, carried });
+            let kind = Kind::of(method, entry.index_version.unwrap_or(0));
+            layout.covers.push(Cover {
+                index,
+                uuid: Some(entry.uuid),
+                kind,
+                bitmap,
+                known: entry.fragment_bitmap.is_some(),
+                carried,
+            });
         }
         Ok(layout)
     }

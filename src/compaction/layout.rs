@@ -36,10 +36,21 @@ pub struct Cover {
     pub uuid: Option<Uuid>,
     /// How its type lives through a compaction.
     pub kind: Kind,
-    /// Ids it covers; ones that are gone may be among them.
+    /// Ids it covers; ones that are gone may be among them. Of a segment that records none, what Lance takes it to cover.
     pub bitmap: RoaringBitmap,
+    /// Whether the segment records what it covers.
+    pub known: bool,
     /// Ids it covers only because a recorded deferred compaction handed coverage on: its files still name older fragments.
     pub carried: RoaringBitmap,
+}
+
+/// A logical index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Index {
+    /// Name.
+    pub name: String,
+    /// Type by its name in options, e.g. `BTREE`; `None` = one that nobody knows.
+    pub method: Option<&'static str>,
 }
 
 /// Fragments and coverage at one moment.
@@ -49,8 +60,8 @@ pub struct Layout {
     pub pieces: Vec<Piece>,
     /// Segments of all user indexes, in manifest order.
     pub covers: Vec<Cover>,
-    /// Names of the indexes.
-    pub indexes: Vec<String>,
+    /// The indexes.
+    pub indexes: Vec<Index>,
     /// Stable row ids are on.
     pub stable_row_ids: bool,
     /// Highest id ever given to a fragment, those that are gone included.
@@ -90,6 +101,6 @@ impl Layout {
 
     /// Name of the index of a segment.
     pub fn index_of(&self, cover: &Cover) -> &str {
-        self.indexes.get(cover.index).map_or("", String::as_str)
+        self.indexes.get(cover.index).map_or("", |index| index.name.as_str())
     }
 }

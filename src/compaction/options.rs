@@ -60,6 +60,26 @@ pub struct CompactionOptions {
     pub num_threads: Option<u64>,
 }
 
+impl CompactionOptions {
+    /// These options, and where they say nothing those of `other`.
+    pub fn over(&self, other: &CompactionOptions) -> CompactionOptions {
+        CompactionOptions {
+            target_rows_per_fragment: self.target_rows_per_fragment.or(other.target_rows_per_fragment),
+            materialize_deletions: self.materialize_deletions.or(other.materialize_deletions),
+            materialize_deletions_threshold: self.materialize_deletions_threshold.or(other.materialize_deletions_threshold),
+            defer_index_remap: self.defer_index_remap.or(other.defer_index_remap),
+            excluded_fragment_ids: self.excluded_fragment_ids.clone().or_else(|| other.excluded_fragment_ids.clone()),
+            max_source_fragments: self.max_source_fragments.or(other.max_source_fragments),
+            max_source_rows: self.max_source_rows.or(other.max_source_rows),
+            max_source_bytes: self.max_source_bytes.or(other.max_source_bytes),
+            max_rows_per_group: self.max_rows_per_group.or(other.max_rows_per_group),
+            max_bytes_per_file: self.max_bytes_per_file.or(other.max_bytes_per_file),
+            batch_size: self.batch_size.or(other.batch_size),
+            num_threads: self.num_threads.or(other.num_threads),
+        }
+    }
+}
+
 /// Where the value of an option comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -1,7 +1,7 @@
 //! Jobs on an index other than keeping it complete: making one, taking one away, holding one against its column.
 //!
 //! `create` and `merge` plan with the planner of a refresh, and their plans are built and committed like one; `drop` has nothing
-//! to build; `audit`, `inspect` and `probe` change nothing. `discard` and `orphans` remove `leftovers`: files that, after a look at
+//! to build; `audit`, `inspect`, `probe` and `forecast` change nothing. `discard` and `orphans` remove `leftovers`: files that, after a look at
 //! every retained manifest (`references`), nothing names.
 
 #[cfg(feature = "full")]
@@ -9,6 +9,7 @@ pub mod audit;
 pub mod create;
 pub mod discard;
 pub mod drop;
+pub mod forecast;
 #[cfg(feature = "full")]
 pub mod inspect;
 pub mod leftovers;
@@ -23,6 +24,7 @@ pub use audit::{AuditOptions, AuditReport, audit};
 pub use create::{CreateOptions, plan_create_index};
 pub use discard::{DISCARD, DiscardPlan, StagedSegment, check_discard, discard_staged, plan_discard};
 pub use drop::{DROP, DropPlan, check_drop, commit_drop, plan_drop_index};
+pub use forecast::{ForecastOptions, explain_pair, forecast, plan_compaction};
 #[cfg(feature = "full")]
 pub use inspect::inspect;
 pub use leftovers::{Left, Removal};

@@ -267,7 +267,12 @@ fn refresh(table: &Table, index: &str) -> Action {
 /// The command line that refreshes `index` of the table at `uri`, to be pasted into a shell: names and addresses come from
 /// anybody, and nothing in them may mean anything to the shell or be taken for an option. `options` is ours.
 pub(crate) fn refresh_command(uri: &str, branch: Option<&str>, index: &str, options: &str) -> String {
-    let mut words = vec!["whetstone refresh".to_owned()];
+    job_command("refresh", uri, branch, index, options)
+}
+
+/// The same for another job on an index; `job` is ours.
+pub(crate) fn job_command(job: &str, uri: &str, branch: Option<&str>, index: &str, options: &str) -> String {
+    let mut words = vec![format!("whetstone {job}")];
     // The root of a branch names the branch by itself.
     let branch = branch.filter(|name| !uri.trim_end_matches('/').ends_with(&format!("/tree/{name}")));
     words.extend(branch.map(|name| format!("--branch={}", shell_word(name))));

@@ -114,6 +114,7 @@ impl Planner<'_> {
             uuid: None,
             kind,
             bitmap: task.fragments.iter().copied().collect(),
+            known: true,
             carried: RoaringBitmap::new(),
         }));
         Groups { before, after: mergeable(&layout) }

@@ -1,0 +1,86 @@
+//! The layout of a table, with what its manifest leaves out read from its files.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use roaring::RoaringBitmap;
+use uuid::Uuid;
+
+use crate::compaction::Layout;
+use crate::error::Result;
+use crate::format::manifest::Manifest;
+use crate::format::reuse_v0::check_derivable;
+use crate::index::option_name;
+use crate::refresh::files::{live_rows, reuse_history};
+use crate::refresh::plan::Advice;
+use crate::table::Table;
+
+/// A layout, and what was assumed to know it.
+pub struct Snapshot {
+    /// The layout.
+    pub layout: Layout,
+    /// What one should know about it.
+    pub notes: Vec<Advice>,
+}
+
+/// The layout of `table` as a compaction by Lance 14 sees it: coverage carried through a version-0 reuse history, segments that
+/// record none taken to cover every fragment there was at their version, rows that are not recorded read from the files.
+///
+/// # Errors
+/// `HISTORY_UNSUPPORTED` under a tagged reuse history, `UNSUPPORTED_FEATURE` where fragments carry overlays, and those of reading.
+pub async fn snapshot(table: &Table) -> Result<Snapshot> {
+    let file = table.manifest().clone();
+    check_derivable(&file.indices)?;
+    let mapped = table.indices().await?;
+    let mut notes = Vec::new();
+    let mut reconstructed: BTreeMap<Uuid, RoaringBitmap> = BTreeMap::new();
+    let unknown: Vec<_> = mapped.iter().filter(|entry| !entry.is_system() && entry.fragment_bitmap.is_none()).collect();
+    if !unknown.is_empty() {
+        let history = reuse_history(table.store(), &file.manifest, &file.indices).await?;
+        for entry in unknown {
+            let then = table.manifest_at(entry.dataset_version).await?;
+            let (last, how) = match &then {
+                Some(then) => (highest(&then.manifest), "what it would cover by its version is assumed, as Lance does"),
+                None => (highest(&file.manifest), "the version it was built on is gone, so it is taken to cover everything"),
+            };
+            let mut bitmap = RoaringBitmap::new();
+            if let Some(last) = last {
+                bitmap.insert_range(0..=last);
+            }
+            let carried = history.as_ref().map(|history| history.map_bitmap(&bitmap));
+            reconstructed.insert(entry.uuid, carried.unwrap_or(bitmap));
+            let text = format!("segment {} of index {} records no coverage: {how}", entry.uuid, entry.name);
+            notes.push(Advice::warning("unknown_coverage", text));
+        }
+    }
+    let counted = counted(table, &file.manifest).await?;
+    let layout = Layout::of(&counted, &file.indices, mapped, &reconstructed, option_name)?;
+    Ok(Snapshot { layout, notes })
+}
+
+fn highest(manifest: &Manifest) -> Option<u32> {
+    manifest.max_fragment_id.max(manifest.fragments.iter().map(|fragment| fragment.id).max())
+}
+
+/// The manifest with every row count; old tables do not record them.
+async fn counted(table: &Table, manifest: &Manifest) -> Result<Arc<Manifest>> {
+    let mut whole = manifest.clone();
+    for fragment in &mut whole.fragments {
+        if fragment.live_rows().is_some() {
+            continue;
+        }
+        let live = live_rows(table.store(), manifest, fragment).await?;
+        let deleted = match &fragment.deletion_file {
+            None => 0,
+            Some(file) => match file.num_deleted_rows {
+                Some(rows) => rows,
+                None => crate::refresh::files::deletions(table.store(), manifest, fragment).await?.len(),
+            },
+        };
+        fragment.physical_rows = live.checked_add(deleted);
+        if let Some(file) = &mut fragment.deletion_file {
+            file.num_deleted_rows = Some(deleted);
+        }
+    }
+    Ok(Arc::new(whole))
+}
