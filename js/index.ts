@@ -29,4 +29,5 @@ export type {
 } from "./stores.js";
 export { open, Table } from "./table.js";
 export type { AtOptions, AuditOptions, ColumnOptions, OpenOptions, PlanCreateIndexOptions, PlanMergeOptions, PlanRefreshOptions, RunOptions } from "./table.js";
+export type * from "./layout-types.js";
 export type * from "./types.js";

@@ -12,6 +12,7 @@ import { WorkerPool } from "./pool.js";
 import { ensureCommits } from "./race.js";
 import { callbacksOf, Store, storeFor } from "./stores.js";
 import type { StoreOptions } from "./stores.js";
+import type { CompactionOptions, CompactionPlan, ForecastOptions, LayoutForecast, Pair, SqlResult } from "./layout-types.js";
 import type {
   AuditReport, BranchInfo, BuildPlan, BuiltSegment, CommittingEvent, CreateIndexPlan, DiscardPlan, DropIndexPlan, FieldInfo, FragmentColumns, FragmentInfo, IndexInfo,
   MergePlan, OrphanList, Plan, Probe, ProgressEvent, RefreshPlan, RefreshReport, RemovalPlan, RemovalReport, Report,
@@ -337,6 +338,47 @@ export class Table {
     const { olderThan, signal } = options;
     if (olderThan !== undefined) wholeNumber("olderThan", olderThan, 0);
     return this.#call((glue) => glue.tableOrphans(this.#id, olderThan === undefined ? {} : { older_than_ms: olderThan }), signal);
+  }
+
+  /** Plans a compaction as Lance 14 would: what is rewritten together, what stays and why, and what becomes of every segment. */
+  async planCompaction(options: CompactionOptions & { signal?: AbortSignal } = {}): Promise<CompactionPlan> {
+    const { signal, ...document } = options;
+    return this.#call((glue) => glue.tablePlanCompaction(this.#id, document), signal);
+  }
+
+  /**
+   * The layout as it is, and as it would be under several plans side by side: fragments, segments, groups, what stays frozen and why,
+   * and what to do about it. Nothing is written, and no column is read.
+   */
+  async forecast(options: ForecastOptions & { signal?: AbortSignal } = {}): Promise<LayoutForecast> {
+    const { signal, ...document } = options;
+    if (document.segments !== undefined) wholeNumber("segments", document.segments, 1);
+    return this.#call((glue) => glue.tableForecast(this.#id, document), signal);
+  }
+
+  /** Why a compaction would, or would not, rewrite two fragments together: the rule in one sentence. */
+  async explainPair(a: number, b: number, options: CompactionOptions & { signal?: AbortSignal } = {}): Promise<Pair> {
+    const { signal, ...document } = options;
+    for (const [name, value] of [["a", a], ["b", b]] as const) {
+      wholeNumber(name, value, 0);
+      if (value > 0xffff_ffff) throw invalid(`fragment ids are 32-bit numbers, not ${value}`);
+    }
+    return this.#call((glue) => glue.tableExplainPair(this.#id, a, b, document), signal);
+  }
+
+  /**
+   * Answers one statement: `ALTER TABLE t REFRESH INDEX i [WITH (…)]`, `CREATE INDEX i ON t USING method (column) [WITH (…)]`,
+   * `DROP INDEX i ON t`, `OPTIMIZE t [WITH (…)]`, `SHOW INDEXES | FRAGMENTS | VERSIONS | SEGMENTS FROM t`, and `EXPLAIN` before any of them.
+   * The table's name ends as its address does, or is `alias`. What a statement that does not parse is about is in `error.detail`:
+   * `line`, `column`, and `excerpt` with a caret.
+   */
+  async sql(statement: string, options: RunOptions & { alias?: string } = {}): Promise<SqlResult> {
+    const answer = await this.#call<Omit<SqlResult, "report">>((glue) => glue.tableSql(this.#id, statement, options.alias), options.signal);
+    if (answer.plan === null || answer.explain) return { ...answer, report: null };
+    const report = await this.run(answer.plan as Plan, options);
+    const { index_name, fragments_indexed, segments_added, segments_removed, version } = report;
+    const row = { index_name, fragments_indexed, segments_added, segments_removed, version };
+    return { ...answer, columns: Object.keys(row), rows: [Object.values(row)], report };
   }
 
   /** Executes a plan. When it fails before the commit, what was uploaded is removed, or listed in the error. */

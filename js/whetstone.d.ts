@@ -56,6 +56,10 @@ export function tablePlanRefresh(table: TableId, index: string, options: unknown
 export function tablePlanCreateIndex(table: TableId, name: string, column: string, method: string, options: unknown): TaskId;
 export function tablePlanMerge(table: TableId, index: string, options: unknown): TaskId;
 export function tablePlanDropIndex(table: TableId, name: string): TaskId;
+export function tablePlanCompaction(table: TableId, options: unknown): TaskId;
+export function tableForecast(table: TableId, options: unknown): TaskId;
+export function tableExplainPair(table: TableId, a: number, b: number, options: unknown): TaskId;
+export function tableSql(table: TableId, statement: string, alias: string | undefined): TaskId;
 export function checkPlan(plan: unknown): void;
 export function tablePlannedManifest(table: TableId, plan: unknown): TaskId;
 export function tableCommitSegments(table: TableId, plan: unknown, built: unknown, onCommitting: ((what: unknown) => unknown) | undefined): TaskId;

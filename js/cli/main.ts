@@ -5,13 +5,14 @@ import { once } from "node:events";
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { checkStore, open, Store, WhetstoneError } from "../node.js";
-import type { OpenOptions, Plan, PlanCreateIndexOptions, PlanRefreshOptions, SegmentContents, StoreOptions, Table } from "../node.js";
+import type { CompactionOptions, OpenOptions, Plan, PlanCreateIndexOptions, PlanRefreshOptions, SegmentContents, StoreOptions, Table } from "../node.js";
 import { keepVerdicts } from "../race.js";
 import { serve } from "../serve.js";
 import { storeFor } from "../stores.js";
 import { progress } from "./progress.js";
 import { storeCheckLine, storeReport } from "./render-store.js";
 import * as render from "./render.js";
+import { layout as renderLayout } from "./render-layout.js";
 import { printable, printableLines } from "./text.js";
 import { help, parse, UsageError } from "./usage.js";
 import type { Invocation } from "./usage.js";
@@ -67,7 +68,11 @@ function unchanged(error: WhetstoneError, command: string | undefined): string {
 
 function failed(error: WhetstoneError, command: string | undefined, json: boolean): number {
   if (json) print({ error: error.toJSON() });
-  else process.stderr.write(`whetstone: ${printable(error.message)}${unchanged(error, command)} [${error.code}]\n`);
+  else {
+    const excerpt = error.detail["excerpt"];
+    const lines = typeof excerpt === "string" ? excerpt.split("\n").map((text) => `  ${printable(text)}\n`).join("") : "";
+    process.stderr.write(`whetstone: ${printable(error.message)}${unchanged(error, command)} [${error.code}]\n${lines}`);
+  }
   if (error instanceof UsageError) return EXIT.usage;
   const unclear = error.code === "COMMIT_UNKNOWN" || error.changed === "unknown" || error.changed === "committed";
   return unclear ? EXIT.unknown : EXIT.failed;
@@ -116,6 +121,10 @@ async function run(invocation: Invocation, signal: AbortSignal): Promise<void> {
       const [, , op = "", value] = invocation.arguments;
       return answer(invocation, await table.probe(second ?? "", op, value, { signal }), render.probe);
     }
+    case "sql":
+      return await sql(invocation, table, second ?? "", { ...(workers === undefined ? {} : { workers }), signal });
+    case "compaction":
+      return await compaction(invocation, table, planning, signal);
     case "transaction":
       return answer(invocation, await table.transaction(second ?? "", { signal }), (found) => render.transaction(second ?? "", found));
     case "discard": {
@@ -142,6 +151,31 @@ async function audit(invocation: Invocation, signal: AbortSignal): Promise<numbe
   const report = await table.audit(index, { ...(sample === undefined ? {} : { sample }), signal });
   answer(invocation, report, render.audit);
   return report.findings.length === 0 ? EXIT.done : EXIT.failed;
+}
+
+async function sql(invocation: Invocation, table: Table, statement: string, options: { workers?: number; signal: AbortSignal }): Promise<void> {
+  const alias = invocation.text("alias");
+  const shown = progress(process.stderr, invocation.flag("quiet"));
+  const result = await table.sql(statement, {
+    ...options, ...(alias === undefined ? {} : { alias }), onProgress: (event) => shown.event(event),
+  }).finally(() => shown.end());
+  answer(invocation, result, render.rows);
+}
+
+async function compaction(invocation: Invocation, table: Table, { segments, params }: PlanRefreshOptions, signal: AbortSignal): Promise<void> {
+  const options = (params ?? {}) as CompactionOptions;
+  const plans = invocation.texts("compare");
+  const pair = invocation.text("pair");
+  const two = pair === undefined ? undefined : /^(\d+)\s*,\s*(\d+)$/.exec(pair);
+  if (two === null) throw new UsageError(`--pair takes the ids of two fragments, as in --pair 3,4, not ${pair}`);
+  const forecast = await table.forecast({
+    compaction: options, signal, ...(segments === undefined ? {} : { segments }), ...(plans.length === 0 ? {} : { plans }),
+  });
+  const document = {
+    ...heading(table), plan: await table.planCompaction({ ...options, signal }), forecast,
+    ...(two === undefined ? {} : { pair: await table.explainPair(Number(two[1]), Number(two[2]), { ...options, signal }) }),
+  };
+  return answer(invocation, document, renderLayout);
 }
 
 /** What is inside the segments; `null` for methods this build does not read. */

@@ -215,3 +215,13 @@ export function removal(report: RemovalReport): string {
   const left = report.left.map((one) => `left: ${one.path}, ${one.why}`);
   return [`removed ${plural(report.removed.length, "object")}, ${size(report.bytes)}`, ...left].join("\n");
 }
+
+/** Lines of `sql`. */
+export function rows({ columns, rows: list }: { columns: string[]; rows: unknown[][] }): string {
+  if (list.length === 0) return "no rows";
+  return table(list, columns.map((head, i) => ({
+    head,
+    cell: (row: unknown[]) => (row[i] === null || row[i] === undefined ? "–" : String(row[i])),
+    right: list.every((row) => row[i] === null || typeof row[i] === "number"),
+  })));
+}

@@ -126,15 +126,17 @@ pub fn take(
     let after = match step {
         Step::Refresh { index, segments, cut, absorb } => {
             let mut after = layout.clone();
+            let ground = Ground::of(layout);
             for index in chosen(layout, index.as_deref())? {
-                refresh(&mut after, index, *segments, *cut, *absorb, &mut took)?;
+                refresh(&mut after, &ground, index, *segments, *cut, *absorb, &mut took)?;
             }
             after
         }
         Step::Merge { index, segments } => {
             let mut after = layout.clone();
+            let ground = Ground::of(layout);
             for index in chosen(layout, index.as_deref())? {
-                merge(&mut after, index, *segments, &mut took)?;
+                merge(&mut after, &ground, index, *segments, &mut took)?;
             }
             after
         }
@@ -185,36 +187,45 @@ fn append(layout: &mut Layout, fragments: u64, rows: u64) -> Result<()> {
     Ok(())
 }
 
-/// Rows of fragments by their position, so that those of a stretch are a difference.
-struct Rows(Vec<u64>);
+/// The fragments, which building segments does not change.
+struct Ground<'a> {
+    pieces: &'a [Piece],
+    positions: Positions<'a>,
+    live: RoaringBitmap,
+    /// Rows before each position, so that those of a stretch are a difference.
+    rows: Vec<u64>,
+}
 
-impl Rows {
-    fn new(pieces: &[Piece]) -> Rows {
+impl<'a> Ground<'a> {
+    fn of(layout: &'a Layout) -> Ground<'a> {
         let mut sum = 0u64;
-        let mut sums = Vec::with_capacity(pieces.len() + 1);
-        sums.push(0);
-        sums.extend(pieces.iter().map(|piece| {
+        let mut rows = Vec::with_capacity(layout.pieces.len() + 1);
+        rows.push(0);
+        rows.extend(layout.pieces.iter().map(|piece| {
             sum = sum.saturating_add(piece.live_rows());
             sum
         }));
-        Rows(sums)
+        Ground { pieces: &layout.pieces, positions: Positions::new(&layout.pieces), live: layout.live(), rows }
     }
 
-    fn between(&self, start: usize, end: usize) -> u64 {
-        let at = |at: usize| self.0.get(at).copied().unwrap_or(0);
-        at(end).saturating_sub(at(start))
-    }
-
-    fn of(&self, positions: &Positions<'_>, fragments: &RoaringBitmap) -> u64 {
+    fn rows_of(&self, fragments: &RoaringBitmap) -> u64 {
+        let before = |at: usize| self.rows.get(at).copied().unwrap_or(0);
         let mut rows = 0u64;
-        positions.stretches(fragments, |start, end| rows = rows.saturating_add(self.between(start, end)));
+        self.positions.stretches(fragments, |start, end| rows = rows.saturating_add(before(end).saturating_sub(before(start))));
         rows
     }
 }
 
-fn refresh(layout: &mut Layout, index: usize, segments: u64, cut: Cut, absorb: Absorbing, took: &mut Took) -> Result<()> {
-    let live = layout.live();
-    let positions = Positions::new(&layout.pieces);
+fn refresh(
+    layout: &mut Layout,
+    ground: &Ground<'_>,
+    index: usize,
+    segments: u64,
+    cut: Cut,
+    absorb: Absorbing,
+    took: &mut Took,
+) -> Result<()> {
+    let live = &ground.live;
     let own = |cover: &&Cover| cover.index == index;
     // A type that nobody reads cannot be refreshed.
     let Some(kind) = layout.covers.iter().filter(own).map(|cover| cover.kind).find(|kind| kind.readable()) else { return Ok(()) };
@@ -222,20 +233,19 @@ fn refresh(layout: &mut Layout, index: usize, segments: u64, cut: Cut, absorb: A
     let covered =
         layout.covers.iter().filter(own).filter(|cover| cover.known).fold(RoaringBitmap::new(), |all, c| all | &c.bitmap);
     // What records no coverage can only be replaced as a whole.
-    let mut work = if unknown { live.clone() } else { &live - covered };
+    let mut work = if unknown { live.clone() } else { live - covered };
     if work.is_empty() {
         return Ok(());
     }
-    let effective = |cover: &Cover| &cover.bitmap & &live;
+    let effective = |cover: &Cover| &cover.bitmap & live;
     match absorb {
         Absorbing::None => {}
         Absorbing::All => work = live.clone(),
         Absorbing::Tiered => {
-            let rows = Rows::new(&layout.pieces);
             let trailing = layout.covers.iter().filter(own).filter_map(|cover| Some((effective(cover).max()?, cover))).collect();
             for (_, cover) in sorted_by_key(trailing, |(last, _)| std::cmp::Reverse(*last)) {
                 let covers = effective(cover);
-                if rows.of(&positions, &covers) > rows.of(&positions, &work).saturating_mul(2) {
+                if ground.rows_of(&covers) > ground.rows_of(&work).saturating_mul(2) {
                     break;
                 }
                 work |= covers;
@@ -250,31 +260,46 @@ fn refresh(layout: &mut Layout, index: usize, segments: u64, cut: Cut, absorb: A
             None => break,
         }
     }
-    let runs = cut_into(layout, index, &work, segments, cut)?;
-    replace(layout, index, kind, &live, &work, runs, took);
+    let runs = cut_into(layout, ground, index, &work, segments, cut)?;
+    replace(layout, ground, index, kind, &work, runs, took);
     Ok(())
 }
 
-fn merge(layout: &mut Layout, index: usize, segments: u64, took: &mut Took) -> Result<()> {
-    let live = layout.live();
+fn merge(layout: &mut Layout, ground: &Ground<'_>, index: usize, segments: u64, took: &mut Took) -> Result<()> {
+    let live = &ground.live;
     let own = || layout.covers.iter().filter(|cover| cover.index == index);
     let Some(kind) = own().map(|cover| cover.kind).find(|kind| kind.readable()) else { return Ok(()) };
-    let covering = own().filter(|cover| !cover.bitmap.is_disjoint(&live)).count() as u64;
+    let covering = own().filter(|cover| !cover.bitmap.is_disjoint(live)).count() as u64;
     // A merge leaves what records no coverage alone; a refresh replaces it.
     if own().any(|cover| !cover.known) || covering <= segments {
         return Ok(());
     }
-    let work = own().fold(RoaringBitmap::new(), |all, cover| all | &cover.bitmap) & &live;
-    let runs = cut_into(layout, index, &work, segments, Cut::Balanced)?;
-    replace(layout, index, kind, &live, &work, runs, took);
+    let work = own().fold(RoaringBitmap::new(), |all, cover| all | &cover.bitmap) & live;
+    let runs = cut_into(layout, ground, index, &work, segments, Cut::Balanced)?;
+    replace(layout, ground, index, kind, &work, runs, took);
     Ok(())
 }
 
-fn cut_into(layout: &Layout, index: usize, work: &RoaringBitmap, segments: u64, cut: Cut) -> Result<Vec<RoaringBitmap>> {
-    let positions = Positions::new(&layout.pieces);
+/// Segments a step may make of one index: each is a set of its own in memory.
+const MOST_SEGMENTS: u64 = 50_000;
+
+fn cut_into(
+    layout: &Layout,
+    ground: &Ground<'_>,
+    index: usize,
+    work: &RoaringBitmap,
+    segments: u64,
+    cut: Cut,
+) -> Result<Vec<RoaringBitmap>> {
+    let positions = &ground.positions;
+    let made = if cut == Cut::PerFragment { work.len() } else { segments.min(work.len()) };
+    if made > MOST_SEGMENTS {
+        let text = format!("a step that makes {made} segments of one index is not forecast; at most {MOST_SEGMENTS} are");
+        return Err(Error::new(ErrorCode::MemoryLimit, text));
+    }
     let mut list = Vec::with_capacity(usize::try_from(work.len()).unwrap_or(0));
     positions.stretches(work, |start, end| {
-        list.extend(layout.pieces.get(start..end).unwrap_or_default().iter().map(|piece| (piece.id, piece.live_rows())));
+        list.extend(ground.pieces.get(start..end).unwrap_or_default().iter().map(|piece| (piece.id, piece.live_rows())));
     });
     let n = usize::try_from(segments).unwrap_or(usize::MAX);
     let runs = match cut {
@@ -283,7 +308,7 @@ fn cut_into(layout: &Layout, index: usize, work: &RoaringBitmap, segments: u64, 
             // A cut costs nothing where the fragments are no neighbours, or another index already separates them.
             let others =
                 Layout { covers: layout.covers.iter().filter(|c| c.index != index).cloned().collect(), ..layout.clone() };
-            let borders = super::borders::borders(&others, &positions);
+            let borders = super::borders::borders(&others, positions);
             let place = |id: u32| layout.position(id);
             batch_gap_aware(&list, n, &|a, b| match (place(a), place(b)) {
                 (Some(a), Some(b)) => a + 1 == b && !borders.has(b),
@@ -308,19 +333,18 @@ fn ids_of(ids: impl Iterator<Item = u32>) -> RoaringBitmap {
 /// What the commit rules do when segments over `work` are added: what covers nothing or lies inside goes.
 fn replace(
     layout: &mut Layout,
+    ground: &Ground<'_>,
     index: usize,
     kind: Kind,
-    live: &RoaringBitmap,
     work: &RoaringBitmap,
     runs: Vec<RoaringBitmap>,
     took: &mut Took,
 ) {
     let before = layout.covers.len();
-    layout.covers.retain(|cover| cover.index != index || (cover.known && !(&cover.bitmap & live).is_subset(work)));
+    layout.covers.retain(|cover| cover.index != index || (cover.known && !(&cover.bitmap & &ground.live).is_subset(work)));
     took.segments_removed += (before - layout.covers.len()) as u64;
     took.segments_added += runs.len() as u64;
-    let rows = Rows::new(&layout.pieces).of(&Positions::new(&layout.pieces), work);
-    took.rows_indexed = took.rows_indexed.saturating_add(rows);
+    took.rows_indexed = took.rows_indexed.saturating_add(ground.rows_of(work));
     layout.covers.extend(runs.into_iter().map(|bitmap| Cover {
         index,
         uuid: None,
@@ -329,4 +353,111 @@ fn replace(
         known: true,
         carried: RoaringBitmap::new(),
     }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compaction::layout::Index;
+    use crate::compaction::{Fate, summarize};
+
+    /// `count` fragments of 100 rows; an index per entry, a segment per list of fragments.
+    fn layout(count: u32, indexes: &[(&'static str, &[&[u32]])]) -> Layout {
+        let pieces = (0..count).map(|id| Piece { id, physical_rows: 100, ..Piece::default() }).collect();
+        let mut layout = Layout { pieces, max_fragment_id: count.checked_sub(1), ..Layout::default() };
+        for (number, (method, segments)) in indexes.iter().enumerate() {
+            layout.indexes.push(Index { name: format!("i{number}"), method: Some(*method) });
+            layout.covers.extend(segments.iter().enumerate().map(|(at, ids)| Cover {
+                index: number,
+                uuid: Some(uuid::Uuid::from_u128((number * 100 + at) as u128)),
+                kind: Kind::of(Some(*method), 0),
+                bitmap: ids.iter().copied().collect(),
+                known: true,
+                carried: RoaringBitmap::new(),
+            }));
+        }
+        layout
+    }
+
+    fn options() -> CompactionOptions {
+        CompactionOptions { target_rows_per_fragment: Some(1000), ..CompactionOptions::default() }
+    }
+
+    fn run(layout: &Layout, steps: &[Step]) -> Layout {
+        steps.iter().fold(layout.clone(), |layout, step| take(&layout, step, &options(), &BTreeMap::new()).unwrap().0)
+    }
+
+    fn refresh(segments: u64, cut: Cut, absorb: Absorbing) -> Step {
+        Step::Refresh { index: None, segments, cut, absorb }
+    }
+
+    fn compact() -> Step {
+        Step::Compact { options: CompactionOptions::default() }
+    }
+
+    fn sets(layout: &Layout) -> Vec<Vec<u32>> {
+        layout.covers.iter().map(|cover| cover.bitmap.iter().collect()).collect()
+    }
+
+    #[test]
+    fn four_appends_become_what_the_coverage_lets_them() {
+        let fragments =
+            |n: u64, cut: Cut| run(&layout(4, &[("BTREE", &[&[]])]), &[refresh(n, cut, Absorbing::None), compact()]).pieces.len();
+        assert_eq!(run(&layout(4, &[]), &[compact()]).pieces.len(), 1);
+        assert_eq!((fragments(1, Cut::Balanced), fragments(2, Cut::Balanced)), (1, 2));
+        assert_eq!((fragments(2, Cut::Interleaved), fragments(1, Cut::PerFragment)), (4, 4));
+        let frozen = run(&layout(4, &[("BTREE", &[&[]])]), &[refresh(2, Cut::Interleaved, Absorbing::None)]);
+        let plan = plan(&frozen, &Resolved::new(&options(), &BTreeMap::new(), false).unwrap()).unwrap();
+        let summary = summarize(&frozen, &plan);
+        assert_eq!((summary.frozen, summary.grouped, summary.indexes[0].freezes), (4, 0, 3));
+        assert_eq!(run(&frozen, &[Step::Merge { index: None, segments: 1 }, compact()]).pieces.len(), 1);
+    }
+
+    #[test]
+    fn a_refresh_removes_what_is_dead_and_absorbs_what_it_is_told_to() {
+        let table = layout(6, &[("BTREE", &[&[0, 1], &[2], &[90]])]);
+        assert_eq!(sets(&run(&table, &[refresh(1, Cut::Balanced, Absorbing::None)])), [vec![0, 1], vec![2], vec![3, 4, 5]]);
+        assert_eq!(sets(&run(&table, &[refresh(2, Cut::Balanced, Absorbing::Tiered)])), [vec![0, 1, 2], vec![3, 4, 5]]);
+        assert_eq!(sets(&run(&table, &[refresh(1, Cut::Balanced, Absorbing::All)])), [vec![0, 1, 2, 3, 4, 5]]);
+        let covered = layout(2, &[("BTREE", &[&[0, 1], &[90]])]);
+        assert_eq!(run(&covered, &[refresh(3, Cut::Balanced, Absorbing::All)]), covered, "nothing to do changes nothing");
+        let mut unknown = table;
+        unknown.covers[1].known = false;
+        assert_eq!(sets(&run(&unknown, &[refresh(1, Cut::Balanced, Absorbing::None)])), [vec![0, 1, 2, 3, 4, 5]]);
+    }
+
+    #[test]
+    fn zones_fall_out_of_an_eager_compaction_and_not_out_of_a_deferred_one() {
+        let table = layout(4, &[("ZONEMAP", &[&[0, 1, 2, 3]]), ("BITMAP", &[&[0, 1, 2, 3]])]);
+        assert_eq!(sets(&run(&table, &[compact()])), [vec![0, 1, 2, 3], vec![4]]);
+        let deferred = Step::Compact { options: CompactionOptions { defer_index_remap: Some(true), ..options() } };
+        assert_eq!(sets(&run(&table, &[deferred])), [vec![4], vec![4]]);
+        assert_eq!(sets(&run(&table, &[compact(), refresh(1, Cut::Balanced, Absorbing::None)])), [vec![4], vec![4]]);
+    }
+
+    #[test]
+    fn an_eager_compaction_over_a_deferred_one_is_warned_of() {
+        let table = layout(4, &[("BTREE", &[&[0, 1, 2, 3]]), ("BITMAP", &[&[0, 1, 2, 3]])]);
+        let deferred = Step::Compact { options: CompactionOptions { defer_index_remap: Some(true), ..options() } };
+        let after = run(&table, &[deferred, Step::Append { fragments: 1, rows: 5 }]);
+        assert_eq!(after.covers[0].carried, [4].into());
+        let rebuilt = run(&after, &[refresh(1, Cut::Balanced, Absorbing::All)]);
+        for (layout, lost) in [(after, true), (rebuilt, false)] {
+            let all = Resolved { target_rows_per_fragment: 1000, materialize_deletions_threshold: -1.0, ..Resolved::default() };
+            let effects = effects(&layout, &plan(&layout, &all).unwrap(), &all).unwrap();
+            let fates: Vec<(Fate, bool)> = effects.segments.iter().map(|effect| (effect.fate, effect.lost_in_lance)).collect();
+            assert_eq!(fates, [(Fate::Remapped, lost), (Fate::Remapped, false)]);
+        }
+    }
+
+    #[test]
+    fn outputs_have_the_rows_lance_gives_them() {
+        use crate::compaction::effects::output_rows;
+        let rows = |surviving, target| output_rows(surviving, target).collect::<Vec<_>>();
+        assert!(rows(0, 10).is_empty());
+        assert_eq!(rows(9, 10), [9]);
+        assert_eq!(rows(29, 10), [15, 14]);
+        assert_eq!(rows(32, 10), [11, 11, 10]);
+        assert_eq!(rows(5, 0), [1, 1, 1, 1, 1], "a target of nothing is never planned for");
+    }
 }

@@ -158,10 +158,13 @@ mod tests {
         assert_eq!(ids(&ten, 4, &|_, _| true), [vec![0, 1], vec![2, 3], vec![4, 5, 6], vec![7, 8, 9]]);
     }
 
+    /// Maximum, harmful cuts, squares, and the cuts themselves.
+    type Tried = (u128, u64, u128, Vec<usize>);
+
     /// Every partition, tried.
     fn by_trying(list: &[(u32, u64)], k: usize, harmful: &dyn Fn(u32, u32) -> bool) -> Vec<Vec<u32>> {
         let n = list.len();
-        let mut best: Option<((u128, u64, u128, Vec<usize>), Vec<usize>)> = None;
+        let mut best: Option<(Tried, Vec<usize>)> = None;
         for mask in 0u32..1 << (n - 1) {
             let mut cuts: Vec<usize> = (1..n).filter(|at| mask >> (at - 1) & 1 == 1).collect();
             if cuts.len() + 1 != k {

@@ -165,7 +165,8 @@ fn split_path(path: &str) -> Result<Vec<String>> {
     }
 }
 
-fn quote(name: &str) -> String {
+/// A part of a path; in backticks where it holds a dot or a backtick.
+pub(crate) fn quote(name: &str) -> String {
     if name.contains(['.', '`']) { format!("`{}`", name.replace('`', "``")) } else { name.to_owned() }
 }
 

@@ -45,7 +45,7 @@ use crate::table::scan::ColumnBatch;
 use check::Check;
 use probe::{Matches, Op, Query};
 
-pub use registry::{display_name, method_by_name, method_by_url, option_name};
+pub use registry::{display_name, method_by_name, method_by_url, methods, option_name};
 pub use segment::SegmentFiles;
 
 /// Build parameters of a method, e.g. `{"zone_size": 4096}`; the keys are pylance's (index-formats §15).
@@ -137,6 +137,11 @@ pub trait IndexMethod: Sync {
 
     /// Parameters when nothing was said.
     fn default_params(&self) -> Params;
+
+    /// Names of all parameters.
+    fn param_names(&self) -> Vec<String> {
+        self.default_params().keys().cloned().collect()
+    }
 
     /// `base` with the caller's keys put over it.
     ///

@@ -37,6 +37,11 @@ const FULL_ONLY: [&str; 0] = [];
 #[cfg(not(feature = "full"))]
 const FULL_ONLY: [&str; 4] = ["BLOOMFILTER", "LABEL_LIST", "NGRAM", "INVERTED"];
 
+/// The methods this build maintains.
+pub fn methods() -> &'static [&'static dyn IndexMethod] {
+    &METHODS
+}
+
 /// One index type Lance 14 knows: the key of its details message, the name in options, pylance's display name.
 struct Kind {
     /// Last part of the `type_url`, lower case, without `indexdetails` (index-formats §2).

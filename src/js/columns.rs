@@ -24,7 +24,7 @@ fn bytes(fragment: &Fragment) -> Option<u64> {
     fragment.files.iter().try_fold(0u64, |sum, file| sum.checked_add(file.size?))
 }
 
-fn set(object: &Object, name: &str, value: &JsValue) -> Result<()> {
+pub(super) fn set(object: &Object, name: &str, value: &JsValue) -> Result<()> {
     Reflect::set(object, &JsValue::from_str(name), value).map_err(|_| Error::internal("an object took no property"))?;
     Ok(())
 }

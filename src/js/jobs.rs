@@ -10,6 +10,7 @@ use super::convert::{error_to_js, from_js, to_js};
 use super::host::text_of;
 use super::table::{advance, ask};
 use crate::error::{Error, ErrorCode};
+use crate::maintain::forecast::compaction::COMPACTION;
 use crate::maintain::{
     CreateOptions, DROP, DropPlan, MergeOptions, check_drop, commit_drop, plan_create_index, plan_drop_index, plan_merge,
 };
@@ -55,6 +56,12 @@ pub fn check_plan_js(plan: JsValue) -> Result<(), JsValue> {
     let kind = Reflect::get(&plan, &"kind".into()).ok().and_then(|kind| kind.as_string());
     let checked = match kind.as_deref() {
         Some(DROP) => drop_from(plan).map(drop),
+        Some(COMPACTION) => Err(Error::new(
+            ErrorCode::UnsupportedFeature,
+            format!(
+                "a plan of kind {COMPACTION} is not run by this build: it tells what Lance's compact_files would do with the same options; nothing was changed"
+            ),
+        )),
         _ => plan_from(plan).map(drop),
     };
     checked.map_err(|error| error_to_js(&error))

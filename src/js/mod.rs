@@ -8,11 +8,13 @@ mod audit;
 mod build;
 mod columns;
 mod convert;
+mod forecast;
 mod host;
 mod jobs;
 #[cfg(feature = "full")]
 mod leftovers;
 mod objects;
+mod sql;
 mod store;
 mod table;
 mod task;

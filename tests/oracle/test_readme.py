@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 
@@ -37,8 +38,8 @@ def uncovered(samples, table, index):
 
 
 def test_shell(samples):
-    lines = [line.split() for block in blocks("sh") for line in block.strip().splitlines()]
-    assert len(lines) == 9 and all(line[0] == "whetstone" for line in lines)
+    lines = [shlex.split(line) for block in blocks("sh") for line in block.strip().splitlines()]
+    assert len(lines) == 11 and all(line[0] == "whetstone" for line in lines)
     assert uncovered(samples, "users", "user_id_idx")
     for line in lines:
         done = subprocess.run(["node", str(command.COMMAND), *(word.replace(ADDRESS, samples.url) for word in line[1:])], capture_output=True, text=True, timeout=120)

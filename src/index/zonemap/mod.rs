@@ -55,6 +55,10 @@ impl IndexMethod for ZoneMap {
         collected([(ROWS_PER_ZONE.to_owned(), DEFAULT_ROWS_PER_ZONE.into())])
     }
 
+    fn param_names(&self) -> Vec<String> {
+        vec![ROWS_PER_ZONE.to_owned(), USE_SEEDS.to_owned()]
+    }
+
     fn merge_params(&self, base: Params, given: &Params) -> Result<Params> {
         let merged = merge_known(self.name(), &[ROWS_PER_ZONE, USE_SEEDS], base, given)?;
         rows_per_zone(&merged)?;

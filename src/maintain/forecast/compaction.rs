@@ -95,7 +95,7 @@ pub struct SegmentEffect {
     pub uuid: Option<String>,
     /// What happens to it.
     pub fate: Fate,
-    /// Fragments that it covers afterwards, ids that are gone included.
+    /// Fragments that it covers afterwards, ids that are gone included; a deferred compaction's through the reuse history.
     pub fragment_ids_after: Vec<u32>,
     /// Why.
     pub why: String,
@@ -148,7 +148,7 @@ pub async fn plan_compaction(table: &Table, options: &CompactionOptions) -> Resu
             index: layout.index_of(cover).to_owned(),
             uuid: before.uuid.map(|uuid| uuid.to_string()),
             fate: effect.fate,
-            fragment_ids_after: effect.stored.iter().collect(),
+            fragment_ids_after: cover.bitmap.iter().collect(),
             why: why_fate(effect.fate).to_owned(),
         });
     }

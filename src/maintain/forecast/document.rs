@@ -1,5 +1,7 @@
 //! The forecast: the layout as it is, and as it would be under each plan.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::advice;
@@ -8,7 +10,7 @@ use super::request::{Chosen, ForecastOptions};
 use super::snapshot::snapshot;
 use crate::compaction::steps::{Step, Took, take};
 use crate::compaction::{Layout, Resolved, Summary, plan, summarize};
-use crate::error::Result;
+use crate::error::{ErrorCode, Result};
 use crate::refresh::plan::{Advice, FORMAT};
 use crate::table::Table;
 
@@ -79,14 +81,14 @@ pub async fn forecast(table: &Table, options: &ForecastOptions) -> Result<Layout
     let chosen = options.chosen()?;
     let seen = snapshot(table).await?;
     let file = table.manifest();
-    let (before, mut plans, compaction) = compare(&seen.layout, chosen, options, &file.manifest.config)?;
+    let Compared { before, plans, compaction, left_out } = compare(&seen.layout, chosen, options, &file.manifest.config)?;
     let mut found = Vec::new();
     advice::of_layout(table, &before.summary, &plans, &mut found);
     let mut warnings = seen.notes;
+    warnings.extend(left_out);
     if let Some(effects) = advice::effects_of(&seen.layout, &compaction) {
         advice::of_effects(table, &seen.layout, &effects, &mut warnings);
     }
-    plans.shrink_to_fit();
     Ok(LayoutForecast {
         format: FORMAT,
         kind: "forecast".to_owned(),
@@ -101,7 +103,19 @@ pub async fn forecast(table: &Table, options: &ForecastOptions) -> Result<Layout
     })
 }
 
-/// The pure part: the layout as it is, under each plan, and the options the table's configuration leaves.
+/// What [`compare`] finds.
+pub struct Compared {
+    /// The layout as it is.
+    pub before: LayoutReport,
+    /// Under each plan.
+    pub plans: Vec<PlanForecast>,
+    /// The options, as the table's configuration completes them.
+    pub compaction: Resolved,
+    /// Which plans were left out, and why.
+    pub left_out: Vec<Advice>,
+}
+
+/// The pure part: the layout as it is, and under each plan. A plan that makes more segments than can be held is left out.
 ///
 /// # Errors
 /// As for [`forecast`].
@@ -109,24 +123,40 @@ pub fn compare(
     layout: &Layout,
     chosen: Vec<Chosen>,
     options: &ForecastOptions,
-    config: &std::collections::BTreeMap<String, String>,
-) -> Result<(LayoutReport, Vec<PlanForecast>, Resolved)> {
+    config: &BTreeMap<String, String>,
+) -> Result<Compared> {
     let compaction = Resolved::new(&options.compaction, config, layout.stable_row_ids)?;
     let report = |layout: &Layout| -> Result<LayoutReport> {
         let plan = plan(layout, &compaction)?;
         Ok(LayoutReport { summary: summarize(layout, &plan), columns: options.columns.then(|| columns(layout, &plan)) })
     };
-    let before = report(layout)?;
-    let mut plans = Vec::with_capacity(chosen.len());
+    let mut found = Compared { before: report(layout)?, plans: Vec::new(), compaction: compaction.clone(), left_out: Vec::new() };
     for Chosen { name, title, steps } in chosen {
-        let mut taken = Vec::with_capacity(steps.len());
-        let mut moved: Option<Layout> = None;
-        for step in steps {
-            let (after, took) = take(moved.as_ref().unwrap_or(layout), &step, &options.compaction, config)?;
-            moved = Some(after);
-            taken.push(StepForecast { step, took });
+        match walk(layout, steps, options, config) {
+            Ok((after, steps)) => {
+                found.plans.push(PlanForecast { name, title, steps, after: report(after.as_ref().unwrap_or(layout))? })
+            }
+            Err(error) if error.code() == ErrorCode::MemoryLimit => {
+                found.left_out.push(Advice::info("plan_left_out", format!("plan {name} is left out: {}", error.message())));
+            }
+            Err(error) => return Err(error),
         }
-        plans.push(PlanForecast { name, title, steps: taken, after: report(moved.as_ref().unwrap_or(layout))? });
     }
-    Ok((before, plans, compaction))
+    Ok(found)
+}
+
+fn walk(
+    layout: &Layout,
+    steps: Vec<Step>,
+    options: &ForecastOptions,
+    config: &BTreeMap<String, String>,
+) -> Result<(Option<Layout>, Vec<StepForecast>)> {
+    let mut taken = Vec::with_capacity(steps.len());
+    let mut moved: Option<Layout> = None;
+    for step in steps {
+        let (after, took) = take(moved.as_ref().unwrap_or(layout), &step, &options.compaction, config)?;
+        moved = Some(after);
+        taken.push(StepForecast { step, took });
+    }
+    Ok((moved, taken))
 }

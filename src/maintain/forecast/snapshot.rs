@@ -1,7 +1,6 @@
 //! The layout of a table, with what its manifest leaves out read from its files.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 use uuid::Uuid;
@@ -11,7 +10,7 @@ use crate::error::Result;
 use crate::format::manifest::Manifest;
 use crate::format::reuse_v0::check_derivable;
 use crate::index::option_name;
-use crate::refresh::files::{live_rows, reuse_history};
+use crate::refresh::files::{deletions, live_rows, reuse_history};
 use crate::refresh::plan::Advice;
 use crate::table::Table;
 
@@ -54,7 +53,8 @@ pub async fn snapshot(table: &Table) -> Result<Snapshot> {
         }
     }
     let counted = counted(table, &file.manifest).await?;
-    let layout = Layout::of(&counted, &file.indices, mapped, &reconstructed, option_name)?;
+    let manifest = counted.as_ref().unwrap_or(&file.manifest);
+    let layout = Layout::of(manifest, &file.indices, mapped, &reconstructed, option_name)?;
     Ok(Snapshot { layout, notes })
 }
 
@@ -62,19 +62,19 @@ fn highest(manifest: &Manifest) -> Option<u32> {
     manifest.max_fragment_id.max(manifest.fragments.iter().map(|fragment| fragment.id).max())
 }
 
-/// The manifest with every row count; old tables do not record them.
-async fn counted(table: &Table, manifest: &Manifest) -> Result<Arc<Manifest>> {
+/// The manifest with every row count, where it does not record them all, as old tables do not.
+async fn counted(table: &Table, manifest: &Manifest) -> Result<Option<Manifest>> {
+    if manifest.fragments.iter().all(|fragment| fragment.live_rows().is_some()) {
+        return Ok(None);
+    }
     let mut whole = manifest.clone();
-    for fragment in &mut whole.fragments {
-        if fragment.live_rows().is_some() {
-            continue;
-        }
+    for fragment in whole.fragments.iter_mut().filter(|fragment| fragment.live_rows().is_none()) {
         let live = live_rows(table.store(), manifest, fragment).await?;
         let deleted = match &fragment.deletion_file {
             None => 0,
             Some(file) => match file.num_deleted_rows {
                 Some(rows) => rows,
-                None => crate::refresh::files::deletions(table.store(), manifest, fragment).await?.len(),
+                None => deletions(table.store(), manifest, fragment).await?.len(),
             },
         };
         fragment.physical_rows = live.checked_add(deleted);
@@ -82,5 +82,5 @@ async fn counted(table: &Table, manifest: &Manifest) -> Result<Arc<Manifest>> {
             file.num_deleted_rows = Some(deleted);
         }
     }
-    Ok(Arc::new(whole))
+    Ok(Some(whole))
 }
