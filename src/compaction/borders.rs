@@ -54,11 +54,10 @@ impl<'a> Positions<'a> {
     /// Calls `each` with every stretch of neighbouring positions that the ids cover: as long as can be, ascending.
     pub fn stretches(&self, ids: &RoaringBitmap, mut each: impl FnMut(usize, usize)) {
         let mut open: Option<(usize, usize)> = None;
-        let mut runs = ids.iter();
-        while let Some(run) = runs.next_range() {
-            let (start, end) = (self.below(u64::from(*run.start())), self.below(u64::from(*run.end()) + 1));
+        let mut take = |first: u32, last: u32| {
+            let (start, end) = (self.below(u64::from(first)), self.below(u64::from(last) + 1));
             if start >= end {
-                continue;
+                return;
             }
             open = match open {
                 // Ids between two runs that name no fragment separate nothing.
@@ -69,12 +68,30 @@ impl<'a> Positions<'a> {
                 }
                 None => Some((start, end)),
             };
+        };
+        let mut runs = ids.iter();
+        let mut single = 0;
+        while let Some(run) = runs.next_range() {
+            take(*run.start(), *run.end());
+            single = if run.start() == run.end() { single + 1 } else { 0 };
+            // Where ids stand alone it is faster to take them one by one than to look for where each run ends.
+            if single >= SINGLE {
+                for id in runs.by_ref().take(AT_ONCE) {
+                    take(id, id);
+                }
+                single = 0;
+            }
         }
         if let Some((first, last)) = open {
             each(first, last);
         }
     }
 }
+
+/// So many runs of one id in a row are a sign of more.
+const SINGLE: u32 = 8;
+/// So many ids are taken one by one before runs are looked for again.
+const AT_ONCE: usize = 4096;
 
 /// A set of gaps between neighbouring positions.
 pub struct Gaps(Vec<u64>);
@@ -138,6 +155,15 @@ mod tests {
         assert_eq!(stretches(&[1, 2, 5, 6, 9], &[0, 3, 4, 10, u32::MAX]), []);
         assert_eq!(stretches(&[1, 2, 5, 6, 9], &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]), [(0, 5)]);
         assert_eq!(stretches(&[], &[1]), []);
+    }
+
+    #[test]
+    fn ids_that_stand_alone_are_stretches_too() {
+        let ids: Vec<u32> = (0..20_000).collect();
+        let alone: Vec<u32> = (0..5000).map(|n| n * 2).chain(10_000..12_000).chain([15_000]).collect();
+        let found = stretches(&ids, &alone);
+        assert_eq!(found.len(), 5002);
+        assert_eq!(found[4999..], [(9998, 9999), (10_000, 12_000), (15_000, 15_001)]);
     }
 
     #[test]

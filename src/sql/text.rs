@@ -19,6 +19,10 @@ impl Dialect for Lexical {
         ch == '"' || ch == '`'
     }
 
+    fn supports_nested_comments(&self) -> bool {
+        true
+    }
+
     fn is_identifier_start(&self, ch: char) -> bool {
         ch.is_alphabetic() || ch == '_'
     }
