@@ -62,7 +62,8 @@ pub fn output_rows(surviving: u64, target: u64) -> impl Iterator<Item = u64> {
     (0..files).map(move |file| rows + u64::from(file < more))
 }
 
-/// What running `plan` on `layout` makes of it, tasks finishing in the order of the plan.
+/// What running `plan` on `layout` makes of it, tasks finishing in the order of the plan. Bytes of the outputs are a guess from
+/// those of their sources.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` when fragment ids are used up.
@@ -128,9 +129,11 @@ fn fragments(layout: &Layout, plan: &Plan, options: &Resolved) -> Result<(Vec<Pi
         let surviving = sources.iter().fold(0u64, |sum, piece| sum.saturating_add(piece.live_rows()));
         let files = output_rows(surviving, options.target_rows_per_fragment);
         let first = next;
+        let size = Size::of(sources);
         for rows in files {
             let id = next.ok_or_else(used_up)?;
-            written.push(Piece { id, physical_rows: rows, deleted_rows: 0, bytes: None, lineage_only: false });
+            let bytes = size.of_rows(rows);
+            written.push(Piece { id, physical_rows: rows, deleted_rows: 0, bytes, lineage_only: false });
             next = id.checked_add(1);
         }
         // The very last id has no successor to end a range with; no table comes near it.
@@ -143,6 +146,26 @@ fn fragments(layout: &Layout, plan: &Plan, options: &Resolved) -> Result<(Vec<Pi
     pieces.extend_from_slice(layout.pieces.get(from..).unwrap_or_default());
     pieces.append(&mut written);
     Ok((pieces, outputs))
+}
+
+/// What rows weigh, as far as fragments record it: only a guess of what others will.
+pub(super) struct Size {
+    rows: u64,
+    bytes: Option<u64>,
+}
+
+impl Size {
+    pub(super) fn of(pieces: &[Piece]) -> Size {
+        Size {
+            rows: pieces.iter().fold(0, |sum, piece| sum.saturating_add(piece.physical_rows)),
+            bytes: pieces.iter().try_fold(0u64, |sum, piece| sum.checked_add(piece.bytes?)),
+        }
+    }
+
+    pub(super) fn of_rows(&self, rows: u64) -> Option<u64> {
+        let weighed = u128::from(self.bytes?) * u128::from(rows) / u128::from(self.rows.max(1));
+        u64::try_from(weighed).ok()
+    }
 }
 
 fn used_up() -> Error {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 use super::borders::Positions;
-use super::effects::effects;
+use super::effects::{Size, effects};
 use super::kinds::Kind;
 use super::layout::{Cover, Layout, Piece};
 use super::options::{CompactionOptions, Resolved};
@@ -180,9 +180,10 @@ fn append(layout: &mut Layout, fragments: u64, rows: u64) -> Result<()> {
     if fragments > MOST_APPENDED {
         return Err(Error::invalid(format!("a step appends at most {MOST_APPENDED} fragments, not {fragments}")));
     }
+    let bytes = Size::of(&layout.pieces).of_rows(rows);
     for _ in 0..fragments {
         let id = layout.next_id().ok_or_else(|| Error::invalid("the table has used up its fragment ids"))?;
-        layout.pieces.push(Piece { id, physical_rows: rows, ..Piece::default() });
+        layout.pieces.push(Piece { id, physical_rows: rows, bytes, ..Piece::default() });
     }
     Ok(())
 }
