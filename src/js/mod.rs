@@ -8,12 +8,14 @@ mod audit;
 mod build;
 mod columns;
 mod convert;
+#[cfg(feature = "full")]
 mod forecast;
 mod host;
 mod jobs;
 #[cfg(feature = "full")]
 mod leftovers;
 mod objects;
+#[cfg(feature = "full")]
 mod sql;
 mod store;
 mod table;
