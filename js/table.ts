@@ -14,10 +14,10 @@ import { callbacksOf, Store, storeFor } from "./stores.js";
 import type { StoreOptions } from "./stores.js";
 import type { CompactionOptions, CompactionPlan, ForecastOptions, LayoutForecast, Pair, SqlResult } from "./layout-types.js";
 import type {
-  AuditReport, BranchInfo, BuildPlan, BuiltSegment, CommittingEvent, CreateIndexPlan, DiscardPlan, DropIndexPlan, FieldInfo, FragmentColumns, FragmentInfo, IndexInfo,
-  MergePlan, OrphanList, Plan, Probe, ProgressEvent, RefreshPlan, RefreshReport, RemovalPlan, RemovalReport, Report,
-  RequestCounts, RequestEvent, SegmentContents, SegmentInfo, ShowDocument, TagInfo, TransactionInfo,
-  VersionInfo,
+  AuditReport, BranchInfo, BuildPlan, BuiltSegment, CommittingEvent, CreateIndexPlan, DiscardPlan, DropIndexPlan, FieldInfo, FragmentColumns, FragmentInfo,
+  GcPlan, GcReport, HistoryDocument, IndexInfo, MergePlan, OrphanList, Plan, Probe, ProgressEvent, PrunePlan, PruneReport, RefreshPlan,
+  RefreshReport, RemovalPlan, RemovalReport, Report, RequestCounts, RequestEvent, SegmentContents, SegmentInfo, ShowDocument, TagInfo,
+  TransactionInfo, TrimPlan, TrimReport, UpkeepPlan, UpkeepReports, VersionInfo,
 } from "./types.js";
 
 /** Which version of a table. */
@@ -26,6 +26,16 @@ export interface AtOptions {
   tag?: string;
   /** A version number, or the name of a tag. */
   at?: number | string;
+}
+
+/** Options of plans about the reuse history. */
+export interface UpkeepOptions extends Pick<RunOptions, "signal" | "onCommitting"> {}
+
+/** Options of {@link Table.planGc}. */
+export interface GcOptions {
+  /** Age in milliseconds a row map must have: seven days when absent, and never less. */
+  olderThanMs?: number;
+  signal?: AbortSignal;
 }
 
 /** Options of {@link open}. */
@@ -381,11 +391,63 @@ export class Table {
     return { ...answer, columns: Object.keys(row), rows: [Object.values(row)], report };
   }
 
+  /** What the fragment reuse history says, what every segment covers through it, and why each part of it is still there. */
+  history(options: { signal?: AbortSignal } = {}): Promise<HistoryDocument> {
+    return this.#call((glue) => glue.tableHistory(this.#id), options.signal);
+  }
+
+  /** Plans to shorten the reuse history: superseded segments go first, then the records nobody needs any more. */
+  planTrim(options: { signal?: AbortSignal } = {}): Promise<TrimPlan> {
+    return this.#call((glue) => glue.tablePlanUpkeep(this.#id, "trim", {}), options.signal);
+  }
+
+  /** Plans to take out segments that newer ones of the same index make needless, under a tagged reuse history. */
+  planPrune(options: { signal?: AbortSignal } = {}): Promise<PrunePlan> {
+    return this.#call((glue) => glue.tablePlanUpkeep(this.#id, "prune", {}), options.signal);
+  }
+
+  /** Plans to remove row maps that no version of the table, nor of a branch, names and that are old enough (seven days at least). */
+  async planGc(options: GcOptions = {}): Promise<GcPlan> {
+    const { olderThanMs, signal } = options;
+    if (olderThanMs !== undefined) wholeNumber("olderThanMs", olderThanMs, 0);
+    return this.#call((glue) => glue.tablePlanUpkeep(this.#id, "gc", olderThanMs === undefined ? {} : { olderThanMs }), signal);
+  }
+
+  /** Plans and runs a trim. */
+  async trim(options: UpkeepOptions = {}): Promise<TrimReport> {
+    return this.run(await this.planTrim(options), options);
+  }
+
+  /** Plans and runs a prune. */
+  async prune(options: UpkeepOptions = {}): Promise<PruneReport> {
+    return this.run(await this.planPrune(options), options);
+  }
+
+  /** Plans a collection of row maps, and answers the plan: nothing is removed unless `dryRun` is false. */
+  async gc(options: GcOptions & { dryRun: false }): Promise<GcReport>;
+  async gc(options?: GcOptions & { dryRun?: boolean }): Promise<GcPlan | GcReport>;
+  async gc(options: GcOptions & { dryRun?: boolean } = {}): Promise<GcPlan | GcReport> {
+    const plan = await this.planGc(options);
+    return options.dryRun === false ? this.run(plan, options) : plan;
+  }
+
+  async #upkeep<K extends UpkeepPlan["kind"]>(plan: UpkeepPlan & { kind: K }, options: UpkeepOptions): Promise<UpkeepReports[K]> {
+    const { signal, onCommitting } = options;
+    if (signal?.aborted) throw aborted();
+    const hook = async (what: unknown): Promise<void> => { await onCommitting?.(what as CommittingEvent); };
+    // A commit on its way is not dropped when the signal fires: it is short, and only its end tells what happened.
+    const report = await this.#call<UpkeepReports[K]>((glue) => glue.tableRunUpkeep(this.#id, plan, hook));
+    this.#refreshInfo();
+    return report;
+  }
+
   /** Executes a plan. When it fails before the commit, what was uploaded is removed, or listed in the error. */
+  async run<K extends UpkeepPlan["kind"]>(plan: UpkeepPlan & { kind: K }, options?: UpkeepOptions): Promise<UpkeepReports[K]>;
   async run(plan: Plan, options?: RunOptions): Promise<Report>;
   async run(plan: RemovalPlan, options?: RunOptions): Promise<RemovalReport>;
-  async run(plan: Plan | RemovalPlan, options: RunOptions = {}): Promise<Report | RemovalReport> {
+  async run(plan: Plan | RemovalPlan | UpkeepPlan, options: RunOptions = {}): Promise<Report | RemovalReport | UpkeepReports[UpkeepPlan["kind"]]> {
     this.#open();
+    if (plan.kind === "trim" || plan.kind === "prune" || plan.kind === "gc") return this.#upkeep(plan, options);
     if (plan.kind === "discard" || plan.kind === "orphans") {
       return this.#call<RemovalReport>((glue) => glue.tableRemove(this.#id, plan), options.signal);
     }

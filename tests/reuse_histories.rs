@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod common;
+#[path = "support/reuse_maintenance.rs"]
+mod maintenance;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -125,6 +125,20 @@ async function run(invocation: Invocation, signal: AbortSignal): Promise<void> {
       return await sql(invocation, table, second ?? "", { ...(workers === undefined ? {} : { workers }), signal });
     case "compaction":
       return await compaction(invocation, table, planning, signal);
+    case "history":
+      return answer(invocation, await table.history({ signal }), render.history);
+    case "trim":
+      if (invocation.flag("dry-run")) return answer(invocation, await table.planTrim({ signal }), render.trimPlan);
+      return answer(invocation, await table.trim({ signal }), render.trimReport);
+    case "prune":
+      if (invocation.flag("dry-run")) return answer(invocation, await table.planPrune({ signal }), render.prunePlan);
+      return answer(invocation, await table.prune({ signal }), render.pruneReport);
+    case "gc": {
+      const age = duration(invocation.text("older-than"));
+      const options = { ...(age === undefined ? {} : { olderThanMs: age }), signal };
+      if (!invocation.flag("remove")) return answer(invocation, await table.planGc(options), render.gcPlan);
+      return answer(invocation, await table.gc({ ...options, dryRun: false }), render.gcReport);
+    }
     case "transaction":
       return answer(invocation, await table.transaction(second ?? "", { signal }), (found) => render.transaction(second ?? "", found));
     case "discard": {

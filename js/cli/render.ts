@@ -1,5 +1,8 @@
 // The documents as text.
-import type { AuditReport, BuildPlan, DiscardPlan, FragmentInfo, IndexInfo, OrphanList, Plan, Probe, RefreshReport, RemovalReport, SegmentContents, SegmentInfo, ShowDocument, TransactionInfo } from "../types.js";
+import type {
+  AuditReport, BuildPlan, DiscardPlan, FragmentInfo, GcPlan, GcReport, HistoryDocument, IndexInfo, OrphanList, Plan, Probe, PrunedSegment, PrunePlan,
+  PruneReport, RefreshReport, RemovalReport, SegmentContents, SegmentInfo, ShowDocument, TransactionInfo, TrimPlan, TrimReport,
+} from "../types.js";
 import { count, name, pairs, percent, plural, ranges, size, table } from "./text.js";
 
 /** Lines of `show`. */
@@ -171,6 +174,87 @@ export function report(document: RefreshReport, kind: Plan["kind"]): string {
     : kind === "create_index" && document.fragments_indexed === 0 ? "created, nothing indexed"
     : `${kind === "create_index" ? "created, " : ""}${plural(document.fragments_indexed, "fragment")} indexed`;
   return [`${name}: ${done}`, pairs(entries), ...(left.length > 0 ? [left.join("\n")] : [])].join("\n\n");
+}
+
+/** Lines of `history`. */
+export function history(document: HistoryDocument): string {
+  if (document.index_version === null) return `version ${document.version}: no fragment reuse history`;
+  const known = document.supported ? "" : ", with records this build does not know: nothing is concluded from it";
+  const ids = (list: { id: number }[]): string => (list.length === 0 ? "nothing" : ranges(list.map((one) => one.id)));
+  const parts = [`version ${document.version}: a history of version ${document.index_version}${known}`];
+  if (document.transitions.length > 0) {
+    parts.push(table(document.transitions, [
+      { head: "AT", cell: (t) => String(t.position), right: true },
+      { head: "KIND", cell: (t) => t.kind.replace("_", " ") },
+      { head: "FROM", cell: (t) => ids(t.sources) },
+      { head: "TO", cell: (t) => ids(t.destinations) },
+      { head: "TRIM", cell: (t) => (t.kept ? "keeps" : "removes") },
+    ]));
+  }
+  parts.push(...document.transitions.filter((t) => t.why.length > 0).map((t) => `${t.position} stays:\n${t.why.map((why) => `  ${why}`).join("\n")}`));
+  if (document.segments.length > 0) {
+    parts.push(table(document.segments, [
+      { head: "INDEX", cell: (s) => name(s.index) },
+      { head: "SEGMENT", cell: (s) => s.uuid },
+      { head: "BUILT FROM", cell: (s) => ranges(s.stored) },
+      { head: "COVERS", cell: (s) => (s.derived.length === 0 ? "–" : ranges(s.derived)) },
+      { head: "STATE", cell: (s) => s.state.replace("_", " ") },
+      { head: "WHY", cell: (s) => (s.kept ? s.reason ?? s.why : `a prune removes it: ${s.why}`) },
+    ]));
+  }
+  return parts.join("\n\n");
+}
+
+function pruned(segments: PrunedSegment[]): string[] {
+  return segments.map((s) => `${s.index} ${s.uuid}: ${s.why}`);
+}
+
+/** Lines of `trim --dry-run`. */
+export function trimPlan(plan: TrimPlan): string {
+  const outcome = plan.index_version === null ? "there is no fragment reuse history"
+    : plan.outcome === "nothing" ? "every record is needed" : plan.outcome === "delete" ? "no record is needed: the history goes" : "some records go";
+  const records = plan.records.map((r) => `${r.moves.join("; ")}: ${r.kept ? r.why.join("; ") : "removed"}`);
+  return [`planned on version ${plan.v_plan}: ${outcome}`, ...pruned(plan.prune), ...records].join("\n");
+}
+
+/** Lines of `trim`. */
+export function trimReport(report: TrimReport): string {
+  if (report.transactions.length === 0) return `nothing to do, still version ${report.version}`;
+  const records = report.records_before === null ? "" : `, ${report.records_before} → ${report.records_after ?? 0} records`;
+  return [`version ${report.version_before} → ${report.version}${records}`, ...pruned(report.segments_removed)].join("\n");
+}
+
+/** Lines of `prune --dry-run`. */
+export function prunePlan(plan: PrunePlan): string {
+  return [`planned on version ${plan.v_plan}: ${plan.segments.length === 0 ? "no segment is superseded" : `drops ${plural(plan.segments.length, "segment")}`}`, ...pruned(plan.segments)].join("\n");
+}
+
+/** Lines of `prune`. */
+export function pruneReport(report: PruneReport): string {
+  if (report.transaction === null) return `nothing to do, still version ${report.version}`;
+  return [`version ${report.version_before} → ${report.version}`, ...pruned(report.segments_removed)].join("\n");
+}
+
+/** Lines of `gc`. */
+export function gcPlan(plan: GcPlan): string {
+  const parts = [`version ${plan.v_plan}: ${plural(plan.row_maps.length, "row map")}, ${plural(plan.versions_read, "manifest")} read`];
+  if (plan.disabled !== null) parts.push(`nothing can be removed: ${plan.disabled}`);
+  if (plan.row_maps.length > 0) {
+    parts.push(table(plan.row_maps, [
+      { head: "ROW MAP", cell: (m) => m.map_id },
+      { head: "STATE", cell: (m) => m.state.replace("_", " ") },
+      { head: "AGE", cell: (m) => (m.age === null ? "–" : `${Math.floor(m.age / 86_400_000)} d`), right: true },
+      { head: "SIZE", cell: (m) => size(m.bytes), right: true },
+      { head: "NAMED BY", cell: (m) => (m.referenced_by.length === 0 ? "–" : m.referenced_by.join(", ")) },
+    ]));
+  }
+  return parts.join("\n\n");
+}
+
+/** Lines of `gc --delete`. */
+export function gcReport(report: GcReport): string {
+  if (report.disabled !== null) return `nothing was removed: ${report.disabled}`;
+  return [`${plural(report.removed.length, "row map")} removed, ${size(report.bytes_removed)}; ${count(report.kept)} kept`, ...report.removed].join("\n");
 }
 
 /** Lines of `transaction`. */

@@ -14,7 +14,8 @@ const NEVER_WRITE: u64 = 1 << 6 | 1 << 9 | 1 << 12 | 1 << 13 | 1 << 16 | 1 << 17
 /// Bits that must stand in both words or in neither.
 const PAIRED: u64 = 1 << 8 | 1 << 10 | 1 << 14 | 1 << 16;
 const STABLE_ROW_IDS: u64 = 1 << 1;
-const TAGGED_REUSE: u64 = 1 << 10;
+/// Stands in both words as soon as a tagged reuse history was there once, and never goes away.
+pub const TAGGED_REUSE: u64 = 1 << 10;
 const FIELD_IDS_NOT_REUSED: u64 = 1 << 15;
 
 const BIT_NAMES: [&str; 18] = [
@@ -101,6 +102,12 @@ pub fn check_read(manifest: &Manifest, _indices: &[IndexMetadata]) -> Result<()>
 /// show (an external manifest store, both name schemes in one folder, the branch: [`check_branch`], the entries to be
 /// replaced: [`IndexMetadata::check_touch`]) is the caller's to check.
 pub fn check_write(manifest: &Manifest, indices: &[IndexMetadata]) -> Result<()> {
+    check_write_tagged(manifest, indices)?;
+    reuse_v0::check_derivable(indices)
+}
+
+/// As [`check_write`], for jobs that keep the rules of a tagged reuse history of version 1 (fragment-reuse §8).
+pub fn check_write_tagged(manifest: &Manifest, indices: &[IndexMetadata]) -> Result<()> {
     check_read(manifest, indices)?;
     let (reader, writer) = (manifest.reader_flags, manifest.writer_flags);
     let refused = (reader | writer) & (!KNOWN | NEVER_WRITE);
@@ -117,9 +124,15 @@ pub fn check_write(manifest: &Manifest, indices: &[IndexMetadata]) -> Result<()>
             format_args!("has a MemWAL ({MEM_WAL_NAME}), whose catch-up records this build does not keep"),
         ));
     }
-    reuse_v0::check_derivable(indices)?;
     if let Some(entry) = reuse_v0::reuse_entry(indices) {
-        if reader & TAGGED_REUSE != 0 {
+        if indices.iter().filter(|e| e.name == FRAG_REUSE_NAME).count() > 1 {
+            return Err(contradiction(manifest, format_args!("has {FRAG_REUSE_NAME} twice")));
+        }
+        if !matches!(entry.index_version, None | Some(0 | 1)) {
+            let what = format_args!("has version {}; only 0 and 1 are interpreted", entry.index_version.unwrap_or(0));
+            return Err(reuse_v0::unsupported_history(entry, what));
+        }
+        if reader & TAGGED_REUSE != 0 && !reuse_v0::is_tagged(entry) {
             return Err(reuse_v0::unsupported_history(entry, "stands under the flag of tagged histories"));
         }
         if reader & STABLE_ROW_IDS != 0 {

@@ -2,8 +2,10 @@
 
 use bytes::Bytes;
 
+use super::flags::TAGGED_REUSE;
 use super::index_metadata::{IndexMetadata, encode_index_section};
 use super::manifest::ManifestFile;
+use super::reuse_v0::is_tagged;
 use super::transaction::Transaction;
 use super::wire::{self, put_len_field, put_varint_field};
 use crate::error::{Error, ErrorCode, Result};
@@ -95,11 +97,13 @@ impl NextManifest<'_> {
         Ok(file.into())
     }
 
-    /// Both words of the base; bit 7 follows the new index list, bit 5 goes once a transaction file is written (§7).
+    /// Both words of the base; bit 7 follows the new index list, bit 5 goes once a transaction file is written (§7), bit 10 comes
+    /// with a tagged reuse history and stays (fragment-reuse §2.2).
     fn flags(&self) -> (u64, u64) {
+        let tagged = if self.indices.iter().any(is_tagged) { TAGGED_REUSE } else { 0 };
         let covering = if self.indices.iter().any(|e| !e.covering_fields.is_empty()) { FLAG_COVERING } else { 0 };
-        let reader = self.base.manifest.reader_flags & !FLAG_COVERING | covering;
-        let mut writer = self.base.manifest.writer_flags & !FLAG_COVERING | covering;
+        let reader = self.base.manifest.reader_flags & !FLAG_COVERING | covering | tagged;
+        let mut writer = self.base.manifest.writer_flags & !FLAG_COVERING | covering | tagged;
         if !self.transaction_file.is_empty() {
             writer &= !FLAG_NO_TXN_FILE;
         }

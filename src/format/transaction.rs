@@ -124,6 +124,7 @@ impl Operation {
 
 const OPERATIONS: std::ops::RangeInclusive<u32> = 100..=199;
 const CREATE_INDEX: u32 = 103;
+const PROPERTIES: u32 = 4;
 
 impl Transaction {
     /// A transaction that adds and removes index segments, computed from `read_version`.
@@ -149,6 +150,20 @@ impl Transaction {
             properties: BTreeMap::new(),
             raw: raw.into(),
         }
+    }
+
+    /// The same with free properties beside the operation.
+    pub fn with_properties(mut self, properties: &[(&str, &str)]) -> Transaction {
+        let mut raw = self.raw.to_vec();
+        for (key, value) in properties {
+            let mut pair = Vec::new();
+            wire::put_len_field(&mut pair, 1, key.as_bytes());
+            wire::put_len_field(&mut pair, 2, value.as_bytes());
+            wire::put_len_field(&mut raw, PROPERTIES, &pair);
+            self.properties.insert((*key).to_owned(), (*value).to_owned());
+        }
+        self.raw = raw.into();
+        self
     }
 
     /// The message bytes: what was read, or what [`Transaction::create_index`] built.

@@ -115,7 +115,7 @@ pub fn table_commit_drop(id: u32, plan: JsValue, on_committing: JsValue) -> Resu
     }))
 }
 
-fn tell(hook: Option<Function>, what: Committing) -> LocalBoxFuture<'static, Result<(), Error>> {
+pub(super) fn tell(hook: Option<Function>, what: Committing) -> LocalBoxFuture<'static, Result<(), Error>> {
     Box::pin(async move {
         let Some(hook) = hook else { return Ok(()) };
         let document = to_js(&what)?;

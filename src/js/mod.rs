@@ -21,4 +21,6 @@ mod store;
 mod table;
 mod task;
 #[cfg(feature = "full")]
+mod upkeep;
+#[cfg(feature = "full")]
 mod values;

@@ -154,6 +154,6 @@ impl Proposal for Drop<'_> {
             );
             return Err(Error::new(ErrorCode::IndexChanged, text).with("index", name.as_str()));
         }
-        Ok(Decision::Publish(IndexChange { new: Vec::new(), removed, left_out: Vec::new() }))
+        Ok(Decision::Publish(IndexChange { removed, ..IndexChange::default() }))
     }
 }

@@ -84,6 +84,7 @@ pub async fn verify(table: &Table, plan: &RefreshPlan, built: &[BuiltSegment]) -
         new: kept_built.iter().map(|b| attempt.entry(b, claims.get(&b.uuid).cloned().unwrap_or_default())).collect(),
         removed: file.indices.iter().filter(goes).cloned().collect(),
         left_out: attempt.left_out(),
+        properties: &[],
     }))
 }
 

@@ -19,10 +19,13 @@ pub fn list(ids: &RoaringBitmap) -> String {
 }
 
 /// "0, 1 → 10, 11".
+pub fn arrow_of(from: &RoaringBitmap, to: &RoaringBitmap) -> String {
+    if to.is_empty() { format!("{} → nothing", list(from)) } else { format!("{} → {}", list(from), list(to)) }
+}
+
+/// The same for a transition.
 pub fn arrow(transition: &Transition) -> String {
-    let to: RoaringBitmap = transition.destination_ids().collect();
-    let from: RoaringBitmap = transition.source_ids().collect();
-    if to.is_empty() { format!("{} → nothing", list(&from)) } else { format!("{} → {}", list(&from), list(&to)) }
+    arrow_of(&transition.source_ids().collect(), &transition.destination_ids().collect())
 }
 
 /// Why a record stays, in a sentence.
@@ -95,4 +98,13 @@ pub fn state(ledger: &Ledger, live: &RoaringBitmap, segment: &Segment<'_>, deriv
 
 fn missing(ledger: &Ledger, live: &RoaringBitmap, stored: &RoaringBitmap) -> RoaringBitmap {
     (ledger.reach(stored) | stored) & live
+}
+
+/// Why a prune removes a segment.
+pub fn pruned(segments: &[Segment<'_>], gone: &super::superseded::Superseded) -> String {
+    let by: Vec<String> = gone.by.iter().filter_map(|at| Some(segments.get(*at)?.uuid.to_string())).collect();
+    if gone.covered.is_empty() {
+        return "it covers nothing, and a newer segment of its index stays".to_owned();
+    }
+    format!("all it covers ({}) is named by newer segments of its index that stay: {}", list(&gone.covered), by.join(", "))
 }

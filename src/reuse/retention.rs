@@ -9,11 +9,10 @@ use bytes::Bytes;
 use roaring::RoaringBitmap;
 use uuid::Uuid;
 
-use super::content::{check_known, splice};
+use super::content::{check_known, records, splice};
 use super::ledger::Ledger;
-use super::legacy::{CaughtUp, caught_up};
+use super::legacy::{LegacyVersion, behind, chain};
 use super::segment::Segment;
-use super::transition::Transition;
 use crate::error::{Error, ErrorCode, Result};
 
 /// Why a record stays.
@@ -105,25 +104,50 @@ fn for_translation(ledger: &Ledger, segments: &[Segment<'_>], needs: &mut [Vec<N
 }
 
 fn for_legacy(ledger: &Ledger, segments: &[Segment<'_>], needs: &mut [Vec<Need>]) {
-    let mut versions: BTreeMap<usize, (u64, Vec<&Transition>)> = BTreeMap::new();
-    let mut chain = RoaringBitmap::new();
+    let mut versions: BTreeMap<usize, LegacyVersion> = BTreeMap::new();
     for transition in &ledger.transitions {
         if let Some(stamp) = transition.legacy_stamp {
-            chain.extend(transition.source_ids().chain(transition.destination_ids()));
-            versions.entry(transition.record).or_insert((stamp, Vec::new())).1.push(transition);
+            let first = || LegacyVersion { record: transition.record, stamp, groups: Vec::new() };
+            let version = versions.entry(transition.record).or_insert_with(first);
+            version.groups.push((transition.source_ids().collect(), transition.destination_ids().collect()));
         }
     }
-    for (record, (stamp, groups)) in versions {
-        let behind: Vec<(CaughtUp, &Segment<'_>)> =
-            segments.iter().map(|segment| (caught_up(&groups, stamp, &chain, segment), segment)).collect();
-        if behind.iter().any(|(state, _)| *state == CaughtUp::Straddles) {
-            continue;
-        }
-        let Some(needs) = needs.get_mut(record) else { continue };
-        for (_, segment) in behind.into_iter().filter(|(state, _)| *state == CaughtUp::No) {
+    let versions: Vec<LegacyVersion> = versions.into_values().collect();
+    fill_legacy(&versions, segments, needs);
+}
+
+fn fill_legacy(versions: &[LegacyVersion], segments: &[Segment<'_>], needs: &mut [Vec<Need>]) {
+    let chain = chain(versions);
+    for version in versions {
+        let Some(needs) = needs.get_mut(version.record) else { continue };
+        for segment in behind(version, &chain, segments) {
             needs.push(Need::NotCaughtUp { index: segment.index.to_owned(), segment: segment.uuid });
         }
     }
+}
+
+/// Per record of a version-0 history the reasons for which it stays (§3.5).
+pub fn needs_of_legacy(records: usize, versions: &[LegacyVersion], segments: &[Segment<'_>]) -> Vec<Vec<Need>> {
+    let mut needs: Vec<Vec<Need>> = (0..records).map(|_| Vec::new()).collect();
+    fill_legacy(versions, segments, &mut needs);
+    needs
+}
+
+/// What a trim of a version-0 history does. Its entry always stays, if need be with nothing in it.
+///
+/// # Errors
+/// `CORRUPT_FILE`, `HISTORY_UNSUPPORTED`.
+pub fn trim_legacy(object: &str, content: &Bytes, segments: &[Segment<'_>]) -> Result<Trim> {
+    let records = records(object, content)?;
+    let versions = LegacyVersion::of(object, &records)?;
+    let needs = needs_of_legacy(records.len(), &versions, segments);
+    let kept = |at: usize| needs.get(at).is_some_and(|needs| !needs.is_empty());
+    if (0..records.len()).all(kept) {
+        return Ok(Trim::Nothing);
+    }
+    let content = splice(records.iter().enumerate().filter(|(at, _)| kept(*at)).map(|(_, record)| record));
+    let ids = versions.iter().filter(|version| kept(version.record)).flat_map(LegacyVersion::written).collect();
+    Ok(Trim::Replace { content, ids })
 }
 
 /// Keeps what follows on what stays. A version-0 record stays with all its groups, and so with what follows on any of them.

@@ -4,12 +4,12 @@ use bytes::Bytes;
 use roaring::{RoaringBitmap, RoaringTreemap};
 use uuid::Uuid;
 
-use super::content::{LEGACY, TRANSITION, external_details, inline_details};
+use super::content::{LEGACY, TRANSITION, external_details, inline_details, records};
 use super::ledger::Ledger;
-use super::legacy::{CaughtUp, caught_up};
-use super::retention::trim;
+use super::legacy::{CaughtUp, LegacyVersion, caught_up, chain};
+use super::retention::{Trim, trim, trim_legacy};
 use super::row_map::Counts;
-use super::testing::{compaction, digest, facts, ledger, partition, segments, set, transition};
+use super::testing::{compaction, digest, facts, history, ledger, partition, segments, set, transition};
 use super::transition::{Mapping, Transition};
 use super::walk::Walk;
 use crate::error::ErrorCode;
@@ -354,7 +354,7 @@ fn retained_records_are_spliced() {
     let ledger = decode(content).unwrap();
     let held = segments("A{2}@1; B{10,11}@9");
     match trim("obj", &ledger, &facts(&held)).unwrap() {
-        super::retention::Trim::Replace { content, ids } => {
+        Trim::Replace { content, ids } => {
             assert_eq!(content.as_ref(), kept);
             assert_eq!(ids, set("{2,20}"));
         }
@@ -412,12 +412,10 @@ fn walks() {
 /// FRI-L-05 to L-08.
 #[test]
 fn legacy_rules() {
-    let caught = |history: &str, segment: &str| {
-        let ledger = ledger(history);
-        let chain = ledger.transitions.iter().flat_map(|t| t.source_ids().chain(t.destination_ids())).collect();
-        let first: Vec<&Transition> = ledger.transitions.iter().filter(|t| t.record == 0).collect();
+    let caught = |text: &str, segment: &str| {
+        let versions = LegacyVersion::of("h", &records("h", &history(text)).unwrap()).unwrap();
         let held = segments(segment);
-        caught_up(&first, first[0].legacy_stamp.unwrap(), &chain, &facts(&held)[0])
+        caught_up(&versions[0], &chain(&versions), &facts(&held)[0])
     };
     use CaughtUp::{No, Straddles, Yes};
     for (segment, state) in [
@@ -435,4 +433,29 @@ fn legacy_rules() {
     assert_eq!(caught("V20{7}→∅", "A∅@5"), Yes);
     assert_eq!(caught("V20{7}→∅", "A{7}@5"), No);
     assert_eq!(caught("V10{4,5}→{6}", "A{4}@11"), Straddles);
+}
+
+/// FRI-L-08, L-09, L-12, L-24: trims of version-0 histories.
+#[test]
+fn legacy_trims() {
+    let shown = |text: &str, held: &str| {
+        let held = segments(held);
+        match trim_legacy("h", &history(text), &facts(&held)).unwrap() {
+            Trim::Nothing => "nothing".to_owned(),
+            Trim::Delete => "delete".to_owned(),
+            Trim::Replace { content, ids } => {
+                format!("{} records, {}", records("h", &content).unwrap().len(), super::explain::list(&ids))
+            }
+        }
+    };
+    assert_eq!(shown("V10{4,5}→{6}", "A{4}@11"), "0 records, ", "a straddled record is no use");
+    assert_eq!(shown("V10{4,5}→{6}", "A{6}@11"), "0 records, ");
+    assert_eq!(shown("", "A{6}@11"), "nothing");
+    assert_eq!(shown("V10{4,5}→{6}", "A{4,5}@12"), "nothing", "as stored, not as a reader carries it on");
+    assert_eq!(shown("V10{4,5}→{6}", "A{6}@12"), "0 records, ");
+    assert_eq!(shown("V10{0,1}→{2}", "A{2}@11/i; B{2}@5/j"), "nothing");
+    assert_eq!(shown("V10{0,1}→{2}", "A{2}@11/i; B{2}@11/j"), "0 records, ");
+    assert_eq!(shown("V10{0,1}→{2}; V12{2,3}→{4}", "A{4}@11"), "1 records, 4", "only what it has not caught up with");
+    let tagged = trim_legacy("h", &history("SP{0,1}→{2}"), &[]).unwrap_err();
+    assert_eq!(tagged.code(), ErrorCode::HistoryUnsupported);
 }

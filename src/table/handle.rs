@@ -255,6 +255,15 @@ impl Table {
         }
     }
 
+    /// The detached manifest of version `v` below this root; `None` = it is gone.
+    pub async fn detached(&self, v: u64) -> Result<Option<Arc<ManifestFile>>> {
+        match read_manifest(&self.store, Naming::Detached, v, None).await {
+            Ok(fetched) => Ok(Some(Arc::new(fetched.file))),
+            Err(error) if is_not_found(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The versions that are listed, oldest first.
     pub async fn versions(&self) -> Result<Vec<VersionInfo>> {
         let listed = all_versions(&self.store).await?;

@@ -39,6 +39,8 @@ pub struct IndexChange {
     pub removed: Vec<IndexMetadata>,
     /// Fragments that were to be covered and will not be.
     pub left_out: Vec<LeftOut>,
+    /// Properties of the transaction.
+    pub properties: &'static [(&'static str, &'static str)],
 }
 
 /// What one attempt is to do.
@@ -298,6 +300,7 @@ fn put_together(latest: &Table, uuid: Uuid, change: &mut IndexChange) -> Transac
         entry.created_at_ms = created;
     }
     Transaction::create_index(latest.version(), uuid, change.new.clone(), change.removed.clone())
+        .with_properties(change.properties)
 }
 
 fn next_manifest(latest: &Table, transaction: &Transaction, change: &IndexChange) -> Result<bytes::Bytes> {

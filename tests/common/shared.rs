@@ -25,7 +25,11 @@ pub struct Shared {
 impl Shared {
     /// The fixture of that name.
     pub fn new(name: &str) -> Shared {
-        let fixture = Fixture::table(name);
+        Shared::of(&Fixture::table(name))
+    }
+
+    /// A copy of that fixture.
+    pub fn of(fixture: &Fixture) -> Shared {
         let shared = Shared { memory: Arc::new(InMemory::new()) };
         let store = shared.store(0);
         for file in super::files_below(&fixture.path, "") {

@@ -30,6 +30,11 @@ use whetstone::format::treemap::{decode_roaring64, decode_row_treemap};
 use whetstone::index::check::Check;
 use whetstone::index::probe::Query;
 use whetstone::index::{BuildSpec, SegmentFiles, Source, method_by_name};
+use whetstone::reuse::coverage::plans;
+use whetstone::reuse::ledger::Ledger;
+use whetstone::reuse::retention::needs;
+use whetstone::reuse::row_map::Counts;
+use whetstone::reuse::walk::Walk;
 use whetstone::store::Store;
 use whetstone::table::column::ReadColumn;
 
@@ -50,6 +55,7 @@ pub const TARGETS: &[Target] = &[
     ("deletion_arrow", deletion_arrow),
     ("row_ids", row_ids),
     ("reuse_history", reuse_history),
+    ("row_map", row_map),
     ("refs", refs),
     ("container", container),
     ("page", page),
@@ -152,6 +158,10 @@ pub fn row_ids(data: &[u8]) -> bool {
 
 /// The version-0 fragment reuse history.
 pub fn reuse_history(data: &[u8]) -> bool {
+    // The content itself, or an envelope around it.
+    let content = Bytes::copy_from_slice(data);
+    let inside = whetstone::format::wire::split("h", &content).ok().and_then(|fields| Some(fields.into_iter().next()?.value));
+    let tagged = ledger(&content) | inside.is_some_and(|content| ledger(&content));
     let parsed = ReuseHistoryV0::parse("h", &Bytes::copy_from_slice(data));
     if let Ok(history) = &parsed {
         used(history.destinations());
@@ -160,7 +170,45 @@ pub fn reuse_history(data: &[u8]) -> bool {
             used(history.map_address(RowAddress::new(fragment, fragment)));
         }
     }
-    parsed.is_ok()
+    tagged | parsed.is_ok()
+}
+
+/// A tagged history, and all that is concluded from it.
+fn ledger(content: &Bytes) -> bool {
+    let Ok(ledger) = Ledger::decode("h", content) else { return false };
+    let live = ledger.destinations();
+    let stored = (0..64).collect();
+    used(plans(&ledger, &live, &[&stored, &live]));
+    used(needs(&ledger, &[]));
+    used(ledger.reach(&stored));
+    for transition in ledger.transitions.iter().take(8) {
+        let from: Vec<RowAddress> = transition.source_ids().take(4).map(|id| RowAddress::new(id, 0)).collect();
+        let excluded = Default::default();
+        let mut walk = Walk::new(&ledger, &live, &excluded, &from);
+        while let Ok(Some(question)) = walk.ask() {
+            walk.answer(&question, &[]);
+        }
+        used(walk.finish());
+    }
+    true
+}
+
+/// The counts of a row map, with labels to go with them.
+pub fn row_map(data: &[u8]) -> bool {
+    let Ok(counts) = Counts::parse("m", &Bytes::copy_from_slice(data)) else { return false };
+    for block in 0..counts.blocks().min(4) {
+        let mut labels = counts.enter(block);
+        let rows = counts.rows_of(block);
+        for label in 0..(rows.end - rows.start).min(64) as u16 {
+            let label = (label % 3 > 0).then_some(label % 5);
+            if labels.next("m", label).is_err() {
+                break;
+            }
+        }
+        used(labels.finish("m").is_ok());
+    }
+    used((counts.total(0), counts.destinations()));
+    true
 }
 
 /// Tags and branches.

@@ -64,6 +64,8 @@ fn treemaps(found: &mut Vec<Seed>) {
         found.push(("treemap", bytes.clone()));
         found.push(("treemap", bytes.get(..bytes.len() / 2).unwrap_or_default().to_vec()));
     }
+    let words = [1u32, 0, 2, 3, 8, 0, 2, 1, 3, 3, 4, 4].into_iter().flat_map(u32::to_le_bytes);
+    found.push(("row_map", b"LSPC".iter().copied().chain(words).collect()));
     // Two blocks selected as a whole, one without a bit.
     found.push(("treemap", [3u32, 0, 0, 5, 0, 9, 8, 12346, 0].iter().flat_map(|word| word.to_le_bytes()).collect()));
 }
