@@ -19,6 +19,8 @@ pub mod literal;
 mod ngram;
 pub(crate) mod order;
 mod params;
+#[cfg(test)]
+mod passes_tests;
 mod postings;
 pub mod probe;
 mod registry;
@@ -89,8 +91,13 @@ pub struct Source<'a> {
 }
 
 /// Collects the rows of one segment.
+///
+/// A builder that is to stay below a limit is [narrowed](SegmentBuilder::narrow) whenever it passes it: it keeps the lower part
+/// of its key order and leaves the rest to a later pass over the column. The files are the same to the byte, except those of
+/// INVERTED, which go into partitions instead.
 pub trait SegmentBuilder {
-    /// Takes the next live rows: the batches of a fragment one after the other, in physical order.
+    /// Takes the next live rows: the batches of a fragment one after the other, in physical order. In further passes the same
+    /// rows come again.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` when the values are not of the type announced, `MEMORY_LIMIT` when a size cannot be addressed.
@@ -99,6 +106,27 @@ pub trait SegmentBuilder {
     /// Bytes this builder will hold at its peak if no further row comes: what it holds now plus what
     /// [`finish`](SegmentBuilder::finish) will allocate before anything can be freed.
     fn memory_bytes(&self) -> u64;
+
+    /// Lets go of part of what is held, to bring it back in a later pass; `false` when nothing more can go.
+    ///
+    /// # Errors
+    /// Those of [`finish`](SegmentBuilder::finish).
+    fn narrow(&mut self) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Ends a pass over the column: `true` when all its rows have to be pushed once more.
+    ///
+    /// # Errors
+    /// Those of [`finish`](SegmentBuilder::finish).
+    fn again(&mut self) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Bytes that the files will have, about and not below, once all rows were pushed; they are held until they are stored.
+    fn file_bytes(&self) -> u64 {
+        self.memory_bytes()
+    }
 
     /// Encodes the files.
     ///

@@ -109,6 +109,31 @@ impl Postings {
         (self.lists.capacity() * size_of::<Posting>()) as u64 + self.held + self.encoded + building
     }
 
+    /// Ids in all lists.
+    pub fn ids(&self) -> u64 {
+        self.lists.iter().map(|list| u64::from(list.count)).sum()
+    }
+
+    /// Only keeps the lists named first in a pair, under the number named second; the lists that go are freed one by one.
+    ///
+    /// # Errors
+    /// Those of [`Postings::push`].
+    pub fn keep(&mut self, moves: impl Iterator<Item = (u32, u32)>) -> Result<()> {
+        let mut kept = Postings::default();
+        for (from, to) in moves {
+            let Some(list) = self.lists.get_mut(from as usize).map(std::mem::take) else { continue };
+            let mut outcome = Ok(());
+            list.each(|id| {
+                if outcome.is_ok() {
+                    outcome = kept.push(to, id);
+                }
+            });
+            outcome?;
+        }
+        *self = kept;
+        Ok(())
+    }
+
     /// Appends the list of a key to `out` in a layout and forgets it.
     pub fn encode(&mut self, key: u32, layout: Layout, out: &mut Vec<u8>) {
         let list = self.lists.get_mut(key as usize).map(std::mem::take).unwrap_or_default();

@@ -14,7 +14,7 @@ use crate::format::index_metadata::IndexMetadata;
 use crate::format::manifest::{Manifest, ManifestFile};
 use crate::format::row::{RowAddress, RowDomain};
 use crate::format::schema::Field;
-use crate::index::{BuildSpec, BuiltIndex, IndexMethod, method_by_name};
+use crate::index::{BuildSpec, BuiltIndex, IndexMethod, SegmentBuilder, method_by_name};
 use crate::store::{Created, Store};
 use crate::table::column::field_type;
 use crate::table::scan::{FragmentScan, ScanContext};
@@ -118,7 +118,10 @@ fn check_task<'a>(manifest: &'a Manifest, task: &BuildTask) -> Result<(&'static 
     Ok((method_by_name(&target.method)?, field))
 }
 
-/// Reads the fragments in order into a builder.
+/// Most passes over a column that building one segment may take.
+const PASSES: u64 = 64;
+
+/// Reads the fragments in order into a builder; more than once where the task's limit does not let it hold everything.
 async fn scan(
     store: &Store,
     manifest: &Arc<ManifestFile>,
@@ -136,27 +139,62 @@ async fn scan(
     };
     let context = ScanContext::new(store.clone(), manifest.clone(), field.id, task.index.row_domain);
     let mut builder = method.builder(spec)?;
-    let mut done = 0u64;
-    for id in &task.fragments {
-        let fragment = manifest.manifest.fragment(*id).ok_or_else(|| Error::internal("the fragment was checked before"))?;
-        let mut rows = FragmentScan::open(&context, fragment).await?;
-        while let Some(batch) = rows.next().await? {
-            done += batch.values.len() as u64;
-            builder.push(batch)?;
-            if let Some(limit) = task.max_bytes.filter(|limit| builder.memory_bytes() > *limit) {
-                let text = format!(
-                    "building {} fragments of index {} needs more than {limit} bytes (reached after {done} of {} rows); \
-                     plan more segments or allow more memory. Nothing was changed",
-                    task.fragments.len(),
-                    task.index.name,
-                    task.rows
-                );
-                return Err(Error::new(ErrorCode::MemoryLimit, text).with("max_bytes", limit).with("rows", done));
+    let (mut passes, mut most) = (1, 0);
+    loop {
+        let mut done = 0u64;
+        for id in &task.fragments {
+            let fragment = manifest.manifest.fragment(*id).ok_or_else(|| Error::internal("the fragment was checked before"))?;
+            let mut rows = FragmentScan::open(&context, fragment).await?;
+            while let Some(batch) = rows.next().await? {
+                done += batch.values.len() as u64;
+                builder.push(batch)?;
+                if let Some(limit) = task.max_bytes {
+                    while builder.memory_bytes() > limit {
+                        if !builder.narrow()? {
+                            return Err(too_little(task, &*builder, limit, done, passes));
+                        }
+                    }
+                }
+                // Further passes have nothing to add.
+                most = done.max(most);
+                progress(most);
             }
-            progress(done);
+        }
+        if !builder.again()? {
+            break;
+        }
+        passes += 1;
+        if let Some(limit) = task.max_bytes.filter(|_| passes > PASSES) {
+            return Err(too_little(task, &*builder, limit, done, passes));
         }
     }
-    builder.finish()
+    let mut built = builder.finish()?;
+    if passes > 1 {
+        built.stats.insert("passes".to_owned(), passes.into());
+    }
+    Ok(built)
+}
+
+/// `MEMORY_LIMIT`: not even in passes. The files of a segment are held until they are stored, so they and what one more
+/// pass needs are the least that would do.
+fn too_little(task: &BuildTask, builder: &dyn SegmentBuilder, limit: u64, done: u64, passes: u64) -> Error {
+    let held = builder.memory_bytes();
+    let reckoned = builder.file_bytes();
+    let files = if passes > 1 || done == 0 {
+        reckoned
+    } else {
+        u64::try_from(u128::from(reckoned) * u128::from(task.rows) / u128::from(done)).unwrap_or(u64::MAX)
+    };
+    let needed = held.max(files.saturating_add(files / 4)).max(limit.saturating_add(1));
+    let text = format!(
+        "building {} fragments of index {} needs more than {limit} bytes, even in passes over the column (reached after {done} of \
+         {} rows); about {needed} would do. Plan more segments or allow more memory. Nothing was changed",
+        task.fragments.len(),
+        task.index.name,
+        task.rows
+    );
+    let error = Error::new(ErrorCode::MemoryLimit, text).with("max_bytes", limit).with("rows", done);
+    error.with("needed_bytes", needed)
 }
 
 /// Writes an existing segment again without the rows of some fragments; `None` when its layout does not allow that.

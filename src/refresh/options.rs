@@ -13,7 +13,9 @@ pub struct RefreshOptions {
     pub segments: Option<u64>,
     /// Whether existing segments are built anew together with the work.
     pub absorb: Absorb,
-    /// Most bytes one build task may hold in memory; a task over it fails with `MEMORY_LIMIT`.
+    /// Most bytes one build task may hold for its segment, the files included until they are stored; reading takes some
+    /// MB beside it. A task over it reads the column in several passes (INVERTED: writes more partitions), and fails with
+    /// `MEMORY_LIMIT` when that does not help.
     pub max_bytes: Option<u64>,
     /// Parameters of the index method; what is not given is inherited.
     pub params: Map<String, Value>,

@@ -5,6 +5,7 @@ mod check;
 mod merge;
 mod probe;
 mod read;
+mod window;
 mod write;
 
 use arrow::datatypes::DataType;

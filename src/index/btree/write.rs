@@ -48,6 +48,11 @@ impl PageWriter {
         }
     }
 
+    /// Bytes written so far.
+    pub(super) fn position(&self) -> u64 {
+        self.data.position()
+    }
+
     /// The null rows, before any other.
     pub(super) fn push_nulls(&mut self, data_type: &DataType, ids: UInt64Array) -> Result<()> {
         for start in (0..ids.len()).step_by(PAGE_ROWS) {

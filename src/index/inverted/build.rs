@@ -6,7 +6,7 @@ use arrow::datatypes::DataType;
 use super::analyze::Analyzer;
 use super::collect::Collector;
 use super::settings::Settings;
-use super::write::write;
+use super::write::Partitions;
 use crate::error::{Error, ErrorCode, Result};
 use crate::index::{BuildSpec, BuiltIndex, SegmentBuilder};
 use crate::table::scan::ColumnBatch;
@@ -15,16 +15,32 @@ pub(super) struct Builder {
     settings: Settings,
     analyzer: Analyzer,
     collected: Collector,
+    partitions: Partitions,
     data_type: DataType,
     rows: u64,
+    /// Rows of finished partitions, and the least that are worth one.
+    divided: u64,
+    least: u64,
 }
+
+/// Most partitions, about, that a lack of memory may lead to.
+const MAX_PARTITIONS: u64 = 64;
 
 impl Builder {
     pub(super) fn new(spec: &BuildSpec) -> Result<Builder> {
         let settings = Settings::parse(&spec.params)?;
         let analyzer = Analyzer::new(&settings)?;
         let collected = Collector::new(settings.with_position);
-        Ok(Builder { settings, analyzer, collected, data_type: spec.data_type.clone(), rows: 0 })
+        Ok(Builder {
+            settings,
+            analyzer,
+            collected,
+            partitions: Partitions::default(),
+            data_type: spec.data_type.clone(),
+            rows: 0,
+            divided: 0,
+            least: spec.rows_hint.unwrap_or(0) / MAX_PARTITIONS,
+        })
     }
 
     fn add(&mut self, row: u64, text: &str) -> Result<()> {
@@ -58,11 +74,22 @@ impl SegmentBuilder for Builder {
     }
 
     fn memory_bytes(&self) -> u64 {
-        self.collected.memory_bytes()
+        self.partitions.bytes() + self.collected.memory_bytes()
     }
 
-    fn finish(self: Box<Self>) -> Result<BuiltIndex> {
-        write(self.collected, &self.settings, self.rows)
+    fn narrow(&mut self) -> Result<bool> {
+        if self.rows - self.divided <= self.least {
+            return Ok(false);
+        }
+        self.divided = self.rows;
+        let collected = std::mem::replace(&mut self.collected, Collector::new(self.settings.with_position));
+        self.partitions.add(collected, &self.settings)?;
+        Ok(true)
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<BuiltIndex> {
+        self.partitions.add(self.collected, &self.settings)?;
+        self.partitions.finish(&self.settings, self.rows)
     }
 }
 

@@ -1,4 +1,5 @@
-//! Writing the files of a segment: one partition, numbered 0, or none when there is no document (index-formats §11.1).
+//! Writing the files of a segment: partitions from 0 on, none when there is no document (index-formats §11.1). One is
+//! enough, unless it would take more memory than there is.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use super::posting::{BLOCK, EncodedList, Statistics};
 use super::settings::{FORMAT, Settings};
 use super::{METADATA, TYPE_URL, docs_file, invert_file, tokens_file};
 use crate::error::{Error, ErrorCode, Result};
-use crate::file::{FileWriter, WriterField};
+use crate::file::{EncodedFile, FileWriter, WriterField};
 use crate::format::index_metadata::IndexDetails;
 use crate::index::{BuiltIndex, Params};
 
@@ -24,40 +25,75 @@ const PAGE_ROWS: usize = 1 << 16;
 const NO_FRAGMENTS: [u8; 8] = [0x3a, 0x30, 0, 0, 0, 0, 0, 0];
 
 /// Encodes everything collected; `rows` are all that went in, those without a token included.
-pub(super) fn write(mut collected: Collector, settings: &Settings, rows: u64) -> Result<BuiltIndex> {
-    let documents = collected.rows().len() as u64;
-    let total_tokens = collected.total_tokens();
-    let mut files = Vec::new();
-    let mut tokens = 0u64;
-    let mut metadata = FileWriter::new(vec![WriterField::new("deleted_fragments", "binary", false)]);
-    if documents > 0 {
-        let (bytes, count) = write_tokens(&mut collected)?;
-        tokens = count;
-        let invert = write_postings(&mut collected, settings)?;
-        files.push((tokens_file(0), bytes));
-        files.push((invert_file(0), invert));
-        files.push((docs_file(0), write_documents(&collected)?));
+pub(super) fn write(collected: Collector, settings: &Settings, rows: u64) -> Result<BuiltIndex> {
+    let mut partitions = Partitions::default();
+    partitions.add(collected, settings)?;
+    partitions.finish(settings, rows)
+}
+
+/// The partitions that are encoded so far.
+#[derive(Default)]
+pub(super) struct Partitions {
+    files: Vec<(String, EncodedFile)>,
+    count: u64,
+    documents: u64,
+    tokens: u64,
+    total_tokens: u64,
+}
+
+impl Partitions {
+    /// Encodes what was collected as one more partition, unless there is no document in it.
+    pub(super) fn add(&mut self, mut collected: Collector, settings: &Settings) -> Result<()> {
+        let documents = collected.rows().len() as u64;
+        if documents == 0 {
+            return Ok(());
+        }
+        self.documents += documents;
+        self.total_tokens += collected.total_tokens();
+        let (tokens, count) = write_tokens(&mut collected)?;
+        self.tokens += count;
+        let postings = write_postings(&mut collected, settings)?;
+        self.files.push((tokens_file(self.count), tokens));
+        self.files.push((invert_file(self.count), postings));
+        self.files.push((docs_file(self.count), write_documents(&collected)?));
+        self.count += 1;
+        Ok(())
     }
-    metadata.metadata("partitions", if documents > 0 { "[0]" } else { "[]" });
-    metadata.metadata("params", &settings.file_text());
-    metadata.metadata("token_set_format", "fst");
-    layout_metadata(&mut metadata, settings);
-    let none: ArrayRef = Arc::new(BinaryArray::from_iter_values([NO_FRAGMENTS]));
-    metadata.write_page(0, &none)?;
-    files.insert(0, (METADATA.to_owned(), metadata.finish()?));
-    let stats = Params::from_iter([
-        ("documents".to_owned(), documents.into()),
-        ("tokens".to_owned(), tokens.into()),
-        ("total_tokens".to_owned(), total_tokens.into()),
-        ("positions".to_owned(), settings.with_position.into()),
-    ]);
-    Ok(BuiltIndex {
-        files,
-        details: IndexDetails { type_url: TYPE_URL.to_owned(), value: settings.details() },
-        index_version: FORMAT as i32,
-        rows,
-        stats,
-    })
+
+    /// Bytes of their files.
+    pub(super) fn bytes(&self) -> u64 {
+        self.files.iter().map(|(_, file)| file.size).sum()
+    }
+
+    pub(super) fn finish(self, settings: &Settings, rows: u64) -> Result<BuiltIndex> {
+        let Partitions { mut files, count, documents, tokens, total_tokens } = self;
+        let mut metadata = FileWriter::new(vec![WriterField::new("deleted_fragments", "binary", false)]);
+        let numbers: Vec<String> = (0..count).map(|number| number.to_string()).collect();
+        metadata.metadata("partitions", &format!("[{}]", numbers.join(",")));
+        metadata.metadata("params", &settings.file_text());
+        metadata.metadata("token_set_format", "fst");
+        layout_metadata(&mut metadata, settings);
+        let none: ArrayRef = Arc::new(BinaryArray::from_iter_values([NO_FRAGMENTS]));
+        metadata.write_page(0, &none)?;
+        files.insert(0, (METADATA.to_owned(), metadata.finish()?));
+        let mut stats = Params::from_iter([
+            ("documents".to_owned(), documents.into()),
+            // A token of several partitions counts in each.
+            ("tokens".to_owned(), tokens.into()),
+            ("total_tokens".to_owned(), total_tokens.into()),
+            ("positions".to_owned(), settings.with_position.into()),
+        ]);
+        if count > 1 {
+            stats.insert("partitions".to_owned(), count.into());
+        }
+        Ok(BuiltIndex {
+            files,
+            details: IndexDetails { type_url: TYPE_URL.to_owned(), value: settings.details() },
+            index_version: FORMAT as i32,
+            rows,
+            stats,
+        })
+    }
 }
 
 /// Keys that the metadata file and the postings share.
@@ -71,7 +107,7 @@ fn layout_metadata(file: &mut FileWriter, settings: &Settings) {
     }
 }
 
-fn write_documents(collected: &Collector) -> Result<crate::file::EncodedFile> {
+fn write_documents(collected: &Collector) -> Result<EncodedFile> {
     let fields = vec![WriterField::new("_rowid", "uint64", false), WriterField::new("_num_tokens", "uint32", false)];
     let mut file = FileWriter::new(fields);
     file.metadata("total_tokens", &collected.total_tokens().to_string());
@@ -86,7 +122,7 @@ fn write_documents(collected: &Collector) -> Result<crate::file::EncodedFile> {
 }
 
 /// The token set as one finite state transducer; also renumbers tokens so that none is without a document.
-fn write_tokens(collected: &mut Collector) -> Result<(crate::file::EncodedFile, u64)> {
+fn write_tokens(collected: &mut Collector) -> Result<(EncodedFile, u64)> {
     let numbers = collected.numbers();
     let mut map = fst::MapBuilder::memory();
     let mut bytes = 0u64;
@@ -114,7 +150,7 @@ fn write_tokens(collected: &mut Collector) -> Result<(crate::file::EncodedFile, 
     Ok((file.finish()?, u64::from(count)))
 }
 
-fn write_postings(collected: &mut Collector, settings: &Settings) -> Result<crate::file::EncodedFile> {
+fn write_postings(collected: &mut Collector, settings: &Settings) -> Result<EncodedFile> {
     let mut fields = vec![
         WriterField::list("_posting", "large_binary", true, false),
         WriterField::new("_max_score", "float", false),

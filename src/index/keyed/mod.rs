@@ -1,12 +1,14 @@
 //! Files with one row per key and the bitmap of its rows: what BITMAP, LABEL_LIST and NGRAM segments are (index-formats §6).
 
 mod check;
+mod groups;
 mod merge;
 mod read;
 mod summary;
 mod write;
 
 pub use check::{entries, probed};
+pub use groups::Groups;
 pub use merge::{KeyInput, merge_keys};
 pub use read::Keys;
 pub use summary::{Top, summarise};

@@ -49,6 +49,11 @@ impl KeyWriter {
         self.file.write_page(1, &self.bitmaps.finish()?)
     }
 
+    /// Bytes written so far.
+    pub fn position(&self) -> u64 {
+        self.file.position() + (self.keys.byte_len() + self.bitmaps.byte_len()) as u64
+    }
+
     /// Keys so far.
     pub fn count(&self) -> u64 {
         self.count

@@ -9,25 +9,20 @@ use roaring::RoaringTreemap;
 use crate::error::{Error, ErrorCode, Result};
 use crate::format::schema::scalar_name;
 use crate::index::bytes::ValueBytes;
-use crate::index::distinct::Distinct;
-use crate::index::keyed::{KEYS_AND_BITMAPS, KeyWriter};
+use crate::index::keyed::{Groups, KEYS_AND_BITMAPS, KeyWriter};
 use crate::index::labellist::{LabelList, file, item};
-use crate::index::order::{Comparison, comparison};
+use crate::index::order::comparison;
 use crate::index::params::collected;
-use crate::index::postings::{Layout, Postings};
+use crate::index::postings::Layout;
 use crate::index::sort::row_id;
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, SegmentBuilder};
 use crate::table::scan::ColumnBatch;
 
-/// List of the rows with a null item; the label of number n has the list after.
-const NULLS: u32 = 0;
-
 pub(super) struct Builder {
     spec: BuildSpec,
     item: DataType,
-    compare: Comparison,
-    labels: Distinct,
-    postings: Postings,
+    groups: Groups,
+    writer: KeyWriter,
     null_lists: RoaringTreemap,
     rows: u64,
 }
@@ -39,11 +34,11 @@ impl Builder {
             Error::new(ErrorCode::UnsupportedType, text)
         };
         let item = item(&spec.data_type).filter(|_| LabelList.accepts(&spec.data_type)).ok_or_else(refused)?.clone();
+        let name = scalar_name(&item).ok_or_else(|| Error::internal(format!("items of type {item} have no name")))?;
         Ok(Builder {
-            compare: comparison(&item).ok_or_else(refused)?,
-            labels: Distinct::new(&item),
+            groups: Groups::new(&item, comparison(&item).ok_or_else(refused)?),
+            writer: KeyWriter::new(KEYS_AND_BITMAPS, &item, &name),
             item,
-            postings: Postings::default(),
             null_lists: RoaringTreemap::new(),
             spec,
             rows: 0,
@@ -85,35 +80,38 @@ impl SegmentBuilder for Builder {
                 continue;
             }
             for slot in items_of(row) {
-                let list = if items.is_null(slot) { NULLS } else { self.labels.number(bytes.get(slot))?.saturating_add(1) };
-                self.postings.push(list, id)?;
+                self.groups.push(items.is_valid(slot).then(|| bytes.get(slot)), id)?;
             }
         }
-        self.rows += values.len() as u64;
+        if self.groups.first_pass() {
+            self.rows += values.len() as u64;
+        }
         Ok(())
     }
 
     fn memory_bytes(&self) -> u64 {
-        // As for BITMAP; the null lists are held and encoded.
-        let labels = self.labels.memory_bytes() + self.labels.bytes() + 32 * self.labels.len() as u64;
-        labels + self.postings.memory_bytes() + 2 * self.null_lists.serialized_size() as u64
+        // The null lists are held and encoded.
+        self.writer.position() + self.groups.memory_bytes() + 2 * self.null_lists.serialized_size() as u64
+    }
+
+    fn narrow(&mut self) -> Result<bool> {
+        self.groups.narrow()
+    }
+
+    fn again(&mut self) -> Result<bool> {
+        self.groups.again(&mut self.writer, Layout::RowTreemap)
+    }
+
+    fn file_bytes(&self) -> u64 {
+        self.groups.file_bytes() + 2 * self.null_lists.serialized_size() as u64
     }
 
     fn finish(self: Box<Self>) -> Result<BuiltIndex> {
-        let Builder { spec, item, compare, mut labels, mut postings, null_lists, rows } = *self;
-        let name = scalar_name(&item).ok_or_else(|| Error::internal(format!("items of type {item} have no name")))?;
-        let nulls = postings.count(NULLS);
-        let mut writer = KeyWriter::new(KEYS_AND_BITMAPS, &item, &name);
-        if nulls > 0 {
-            writer.push(None, &mut |out| postings.encode(NULLS, Layout::RowTreemap, out))?;
-        }
-        for number in labels.order(compare) {
-            let list = number.saturating_add(1);
-            writer.push(Some(labels.get(number)), &mut |out| postings.encode(list, Layout::RowTreemap, out))?;
-        }
+        let Builder { spec, mut groups, mut writer, null_lists, rows, .. } = *self;
+        groups.write(&mut writer, Layout::RowTreemap)?;
         let stats = collected([
             ("bitmaps".to_owned(), writer.count().into()),
-            ("null_items".to_owned(), nulls.into()),
+            ("null_items".to_owned(), groups.nulls().into()),
             ("null_lists".to_owned(), null_lists.len().into()),
         ]);
         Ok(BuiltIndex {

@@ -15,6 +15,9 @@ use crate::index::order::Key;
 /// Longest values that are looked at.
 pub(super) const LONGEST: usize = 64;
 
+/// How many different bytes occur over all positions, the length of the shortest value and of the longest.
+pub(super) type Extent = (usize, usize, usize);
+
 /// Which bytes occur where.
 pub(super) struct Census {
     /// `seen[256 * position + byte]`.
@@ -44,6 +47,11 @@ impl Census {
     /// The longest value's bytes; an error when a u32 does not hold them.
     pub(super) fn longest(&self) -> Result<u32, usize> {
         u32::try_from(self.longest).map_err(|_| self.longest)
+    }
+
+    /// What an alphabet is made from: as long as it stays, so does the alphabet.
+    pub(super) fn extent(&self) -> Extent {
+        (self.seen.iter().filter(|seen| **seen).count(), self.shortest, self.longest)
     }
 
     /// The alphabet of all values counted; `None` when their keys would not fit 128 bits.

@@ -16,10 +16,10 @@ use arrow::datatypes::{ArrowNativeType, DataType};
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::index::order::KeyOrder;
-use crate::index::sort::alphabet::{Alphabet, Census, Word};
+use crate::index::sort::alphabet::{Alphabet, Census, Extent, Word};
 use crate::index::sort::numbers::{out_of_memory, wrong_type, zeroed};
 use crate::index::sort::pages::{KeyPages, TextPages};
-use crate::index::sort::rows::{Chunk, row_id, rows_bytes};
+use crate::index::sort::rows::{Ascent, Chunk, order_ties, row_id, rows_bytes};
 use crate::index::sort::scatter::{Rows, scratch_bytes, sort_chunks};
 use crate::index::sort::{PAGE_ROWS, Sorted, ValueSorter};
 use crate::table::scan::BatchRows;
@@ -99,7 +99,8 @@ impl ByteSlots {
         self.length
     }
 
-    fn bytes(&self) -> u64 {
+    /// Bytes of the values, with the ends of those that have them.
+    pub fn bytes(&self) -> u64 {
         match &self.offsets {
             Offsets::Small(offsets) => span(offsets) + 4 * self.length as u64,
             Offsets::Large(offsets) => span(offsets) + 8 * self.length as u64,
@@ -189,13 +190,26 @@ pub(super) struct ByteSorter {
     held: u64,
     ascending: bool,
     last: Vec<u8>,
+    ids: Ascent,
+    /// What the census has seen when the alphabet was last asked for its sizes, and these.
+    sized: (Extent, Option<(u64, u64)>),
 }
 
 impl ByteSorter {
     /// A sorter for a column of `data_type`.
     pub(super) fn new(data_type: DataType) -> ByteSorter {
-        let census = Census::new();
-        ByteSorter { data_type, chunks: Vec::new(), census, rows: 0, bytes: 0, held: 0, ascending: true, last: Vec::new() }
+        ByteSorter {
+            data_type,
+            chunks: Vec::new(),
+            census: Census::new(),
+            rows: 0,
+            bytes: 0,
+            held: 0,
+            ascending: true,
+            last: Vec::new(),
+            ids: Ascent::default(),
+            sized: Default::default(),
+        }
     }
 }
 
@@ -232,7 +246,13 @@ impl ValueSorter for ByteSorter {
         self.rows += count;
         let bytes = usize::try_from(bytes).ok().and_then(|bytes| self.bytes.checked_add(bytes));
         self.bytes = bytes.ok_or_else(|| out_of_memory(usize::MAX))?;
+        self.ids.note(&chunk.rows, chunk.values.len());
         self.chunks.push(chunk);
+        let extent = self.census.extent();
+        if extent != self.sized.0 {
+            let alphabet = self.census.alphabet();
+            self.sized = (extent, alphabet.map(|alphabet| (alphabet.key_bytes() as u64, alphabet.table_bytes())));
+        }
         Ok(())
     }
 
@@ -244,13 +264,10 @@ impl ValueSorter for ByteSorter {
         if self.ascending {
             return (self.held + target).max(paging + rows * LENGTH);
         }
-        if let Some(alphabet) = self.census.alphabet() {
-            let key = alphabet.key_bytes() as u64;
+        if let Some((key, tables)) = self.sized.1 {
             let slots: u64 = self.chunks.iter().map(|chunk| chunk.values.len() as u64).sum();
             let scratch = scratch_bytes::<u128>(self.rows);
-            return (self.held + slots * key)
-                .max(slots * key + rows * (key + ID) + scratch)
-                .max(paging + rows * key + alphabet.table_bytes());
+            return (self.held + slots * key).max(slots * key + rows * (key + ID) + scratch).max(paging + rows * key + tables);
         }
         let dividing = self.held + target + rows * BUCKET;
         // By then the input is gone. One bucket may hold nearly all rows; it is copied to be divided again.
@@ -259,11 +276,11 @@ impl ValueSorter for ByteSorter {
     }
 
     fn finish(self: Box<Self>) -> Result<Sorted> {
-        let ByteSorter { data_type, chunks, census, rows, bytes, ascending, .. } = *self;
+        let ByteSorter { data_type, chunks, census, rows, bytes, ascending, ids: ascent, .. } = *self;
         if !ascending && let Some(alphabet) = census.alphabet() {
             return match alphabet.key_bytes() {
-                8 => sort_as_keys::<u64>(data_type, chunks, &alphabet, (rows, bytes)),
-                _ => sort_as_keys::<u128>(data_type, chunks, &alphabet, (rows, bytes)),
+                8 => sort_as_keys::<u64>(data_type, chunks, &alphabet, (rows, bytes), ascent),
+                _ => sort_as_keys::<u128>(data_type, chunks, &alphabet, (rows, bytes), ascent),
             };
         }
         let mut run = Run { arena: zeroed(bytes)?, lengths: zeroed(rows)?, ids: zeroed(rows)? };
@@ -273,7 +290,16 @@ impl ValueSorter for ByteSorter {
         } else {
             distribute(chunks, target, &mut Scratch::default())?;
         }
-        let Run { arena, lengths, ids } = run;
+        let Run { arena, lengths, mut ids } = run;
+        if !ascent.unbroken() {
+            let mut end = lengths.first().map_or(0, |first| *first as usize);
+            order_ties(&mut ids, |at| {
+                let (before, length) = (lengths[at - 1] as usize, lengths[at] as usize);
+                let same = before == length && arena[end - before..end] == arena[end..end + length];
+                end += length;
+                same
+            });
+        }
         let pages = TextPages { data_type, arena: Buffer::from_vec(arena), lengths, row: 0, byte: 0 };
         Ok(Sorted { pages: Box::new(pages), ids: ScalarBuffer::from(ids) })
     }
@@ -284,6 +310,7 @@ fn sort_as_keys<W: Word>(
     chunks: Vec<Chunk<ByteSlots>>,
     alphabet: &Alphabet,
     (rows, bytes): (usize, usize),
+    ascent: Ascent,
 ) -> Result<Sorted> {
     let encoder = alphabet.encoder::<W>();
     let mut bounds: Option<(W, W)> = None;
@@ -304,7 +331,10 @@ fn sort_as_keys<W: Word>(
     if let Some(bounds) = bounds {
         sort_chunks(coded, &KeyOrder::<W>::unsigned(), bounds, Rows { values: &mut keys, ids: &mut ids });
     }
-    let keys = keys.into_iter().map(W::from_bits).collect();
+    let keys: Vec<W> = keys.into_iter().map(W::from_bits).collect();
+    if !ascent.unbroken() {
+        order_ties(&mut ids, |at| keys[at - 1] == keys[at]);
+    }
     Ok(Sorted {
         pages: Box::new(KeyPages { data_type, decoder: alphabet.decoder(), keys, row: 0, bytes }),
         ids: ScalarBuffer::from(ids),
@@ -477,7 +507,7 @@ fn sort_bucket(part: Target, scratch: &mut Scratch) {
     });
     entries.clear();
     entries.extend((0..lengths.len() as u32).map(|index| (window(value(index), skip), index)));
-    entries.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| value(a.1)[skip..].cmp(&value(b.1)[skip..])));
+    entries.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| value(a.1)[skip..].cmp(&value(b.1)[skip..])).then(a.1.cmp(&b.1)));
     bytes.clear();
     bytes.reserve_exact(end);
     rows.clear();

@@ -53,7 +53,7 @@ pub trait ValueSorter {
     /// Bytes held now plus those [`ValueSorter::finish`] allocates before it can free anything.
     fn memory_bytes(&self) -> u64;
 
-    /// Sorts. Ties come out in no particular order.
+    /// Sorts; rows of equal value by their ids.
     ///
     /// # Errors
     /// `MEMORY_LIMIT` when sizes cannot be addressed.
@@ -61,7 +61,7 @@ pub trait ValueSorter {
 }
 
 /// Bytes of values in one page of an index file, about: large enough to be cheap, small enough to be read in part.
-pub const PAGE_BYTES: usize = 4 << 20;
+pub const PAGE_BYTES: usize = 1 << 20;
 
 /// Rows at which a variable-width page is cut even when its bytes are few.
-pub const PAGE_ROWS: usize = 1 << 19;
+pub const PAGE_ROWS: usize = 1 << 17;

@@ -9,7 +9,7 @@ use arrow::datatypes::DataType;
 use crate::error::{Error, ErrorCode, Result};
 use crate::index::order::{Key, KeyOrder, numbers};
 use crate::index::sort::pages::{cut, fixed_pages};
-use crate::index::sort::rows::{Chunk, for_each, rows_bytes};
+use crate::index::sort::rows::{Ascent, Chunk, for_each, order_ties, rows_bytes};
 use crate::index::sort::scatter::{Rows, scratch_bytes, sort_chunks};
 use crate::index::sort::{PAGE_BYTES, PAGE_ROWS, Sorted, ValueSorter};
 use crate::table::scan::BatchRows;
@@ -25,6 +25,7 @@ pub struct NumberSorter<K: Key> {
     /// Last key seen, while everything so far came in ascending order.
     ascending: bool,
     last: K,
+    ids: Ascent,
 }
 
 impl<K: Key> NumberSorter<K> {
@@ -39,6 +40,7 @@ impl<K: Key> NumberSorter<K> {
             bounds: None,
             ascending: true,
             last: K::default(),
+            ids: Ascent::default(),
         }
     }
 
@@ -83,6 +85,7 @@ impl<K: Key> ValueSorter for NumberSorter<K> {
         let nulls = values.nulls().filter(|nulls| nulls.null_count() > 0).cloned();
         let chunk = Chunk { values: buffer, nulls, rows };
         self.note(&chunk);
+        self.ids.note(&chunk.rows, chunk.values.len());
         self.id_bytes += rows_bytes(&chunk.rows);
         self.chunks.push(chunk);
         Ok(())
@@ -95,7 +98,7 @@ impl<K: Key> ValueSorter for NumberSorter<K> {
     }
 
     fn finish(self: Box<Self>) -> Result<Sorted> {
-        let NumberSorter { data_type, order, chunks, rows, bounds, ascending, .. } = *self;
+        let NumberSorter { data_type, order, chunks, rows, bounds, ascending, ids: ascent, .. } = *self;
         let mut values = zeroed::<K::Raw>(rows)?;
         let mut ids = zeroed::<u64>(rows)?;
         if let Some(bounds) = bounds {
@@ -111,6 +114,10 @@ impl<K: Key> ValueSorter for NumberSorter<K> {
             } else {
                 sort_chunks(chunks, &order, bounds, Rows { values: &mut values, ids: &mut ids });
             }
+        }
+        if !ascent.unbroken() {
+            let bits = |at: usize| values.get(at).map(|value| K::from_bits(*value));
+            order_ties(&mut ids, |at| bits(at - 1) == bits(at));
         }
         let pages = fixed_pages(&data_type, rows, values, PAGE_BYTES / size_of::<K>())?;
         Ok(Sorted { pages, ids: ScalarBuffer::from(ids) })
@@ -141,6 +148,7 @@ pub fn wrong_type(expected: &DataType, found: &DataType) -> Error {
 pub struct BoolSorter {
     falses: Vec<u64>,
     trues: Vec<u64>,
+    ids: Ascent,
 }
 
 impl ValueSorter for BoolSorter {
@@ -148,6 +156,7 @@ impl ValueSorter for BoolSorter {
         let array =
             values.as_any().downcast_ref::<BooleanArray>().ok_or_else(|| wrong_type(&DataType::Boolean, values.data_type()))?;
         let bits: Vec<bool> = array.values().iter().collect();
+        self.ids.note(&rows, bits.len());
         for_each(&bits, array.nulls(), &rows, |value, id| if value { self.trues.push(id) } else { self.falses.push(id) });
         Ok(())
     }
@@ -158,7 +167,11 @@ impl ValueSorter for BoolSorter {
     }
 
     fn finish(self: Box<Self>) -> Result<Sorted> {
-        let BoolSorter { falses, trues } = *self;
+        let BoolSorter { mut falses, mut trues, ids: ascent } = *self;
+        if !ascent.unbroken() {
+            falses.sort_unstable();
+            trues.sort_unstable();
+        }
         let (split, rows) = (falses.len(), falses.len() + trues.len());
         let values: ArrayRef = Arc::new(BooleanArray::from(BooleanBuffer::collect_bool(rows, |row| row >= split)));
         let mut ids = falses;

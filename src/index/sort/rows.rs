@@ -53,3 +53,47 @@ pub fn for_each<T: Copy>(values: &[T], nulls: Option<&NullBuffer>, rows: &BatchR
         }
     }
 }
+
+/// Whether ids only ever grow, over all batches.
+#[derive(Default)]
+pub struct Ascent {
+    next: u64,
+    broken: bool,
+}
+
+impl Ascent {
+    /// Takes note of the ids of `slots` rows.
+    pub fn note(&mut self, rows: &BatchRows, slots: usize) {
+        let (first, last, sorted) = match rows {
+            BatchRows::Range { start } => (*start, start.saturating_add(slots as u64).saturating_sub(1), true),
+            BatchRows::List(list) => match (list.first(), list.last()) {
+                (Some(first), Some(last)) => (*first, *last, self.broken || list.is_sorted()),
+                _ => return,
+            },
+        };
+        self.broken |= !sorted || first < self.next;
+        self.next = last;
+    }
+
+    /// Do rows of equal value come in the order of their ids when their order is kept?
+    pub fn unbroken(&self) -> bool {
+        !self.broken
+    }
+}
+
+/// Puts the ids of equal values in order. `same(at)` says whether the values at `at - 1` and `at` are equal, and is asked
+/// from 1 on, once for each.
+pub fn order_ties(ids: &mut [u64], mut same: impl FnMut(usize) -> bool) {
+    let mut start = 0;
+    for at in 1..=ids.len() {
+        if at < ids.len() && same(at) {
+            continue;
+        }
+        if let Some(ties) = ids.get_mut(start..at)
+            && !ties.is_sorted()
+        {
+            ties.sort_unstable();
+        }
+        start = at;
+    }
+}

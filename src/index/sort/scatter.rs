@@ -11,7 +11,7 @@
 use arrow::buffer::ScalarBuffer;
 
 use crate::index::order::{Key, KeyOrder};
-use crate::index::sort::rows::{Chunk, for_each};
+use crate::index::sort::rows::{Chunk, for_each, order_ties};
 
 /// Rows a bucket of the first scatter aims at: with ids and keys about 128 KiB.
 const BUCKET_ROWS: usize = 1 << 13;
@@ -46,8 +46,8 @@ pub(super) fn scratch_bytes<K: Key>(rows: usize) -> u64 {
     (rows.min(LARGE_BUCKET) * size_of::<(K, u64)>()) as u64
 }
 
-/// Moves the non-null rows of `chunks`, all between `low` and `high`, into `rows`, ascending by `order`. Ties come out in no
-/// particular order.
+/// Moves the non-null rows of `chunks`, all between `low` and `high`, into `rows`, ascending by `order`. Ties keep their order,
+/// or come out in that of their ids.
 pub(super) fn sort_chunks<K: Key>(
     chunks: Vec<Chunk<ScalarBuffer<K::Raw>>>,
     order: &KeyOrder<K>,
@@ -80,6 +80,10 @@ pub(super) fn sort_chunks<K: Key>(
     for end in &cursors[..buckets] {
         let mut bucket = rows.part(start, *end);
         sort_bucket(bucket.part(0, end - start), &mut scratch);
+        if bucket.len() > LARGE_BUCKET {
+            // Dividing in place loses the order of ties; everything else keeps it.
+            order_ties(bucket.ids, |at| K::from_bits(bucket.values[at - 1]) == K::from_bits(bucket.values[at]));
+        }
         for value in bucket.values {
             *value = order.raw(K::from_bits(*value));
         }

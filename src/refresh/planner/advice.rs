@@ -68,7 +68,10 @@ impl Planner<'_> {
         self.warnings.push(
             Advice::warning(
                 "memory_estimate",
-                format!("the heaviest task may need up to {needed} bytes, more than the {limit} allowed; it stops with MEMORY_LIMIT then"),
+                format!(
+                    "the heaviest task may need up to {needed} bytes, more than the {limit} allowed: it reads the column several times \
+                     then, or stops with MEMORY_LIMIT where the files alone take more"
+                ),
             )
             .act(
                 refresh_command(&table, branch, name, &format!("--num-segments {more}")),
