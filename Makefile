@@ -49,9 +49,10 @@ test-all: check test-package test-stores ## Everything, with the full matrices (
 	WHETSTONE_FULL=1 cargo test --locked --test column_matrix -- --nocapture
 	WHETSTONE_FULL=1 scripts/pytest.sh tests/oracle tests/bad
 
-bench: package ## Refresh and decoding speed against Lance on this machine; forecasts of a million fragments
+bench: package ## Refresh, building and decoding speed against Lance on this machine; forecasts of a million fragments
 	@scripts/setup.sh python
 	@scripts/python.sh tests/bench/refresh.py
+	@scripts/python.sh tests/bench/methods.py
 	@scripts/python.sh tests/bench/decode.py
 	@scripts/python.sh tests/bench/forecast.py
 

@@ -57,7 +57,7 @@ export interface PlanRefreshOptions {
    * than twice what is built behind them, so that the number of segments stays logarithmic.
    */
   absorb?: boolean | "none" | "tiered" | "all";
-  /** Most bytes a build may hold in memory. */
+  /** Most bytes a build may hold for its segment, files included; it reads the column in several passes where that is too little at once. */
   maxBytes?: number;
   /** Parameters of the index method; what is not given is inherited from the existing segments. */
   params?: Record<string, unknown>;
@@ -74,7 +74,7 @@ export interface PlanCreateIndexOptions {
   train?: boolean;
   /** Replace an index of that name on the same column; without it such an index is `INDEX_EXISTS`. */
   replace?: boolean;
-  /** Most bytes a build may hold in memory. */
+  /** Most bytes a build may hold for its segment, files included; it reads the column in several passes where that is too little at once. */
   maxBytes?: number;
   signal?: AbortSignal;
 }
@@ -85,7 +85,7 @@ export interface PlanMergeOptions {
   segments?: number;
   /** Uuids of the segments to merge; all when absent. */
   only?: string[];
-  /** Most bytes a build may hold in memory. */
+  /** Most bytes a build may hold for its segment, files included; it reads the column in several passes where that is too little at once. */
   maxBytes?: number;
   signal?: AbortSignal;
 }

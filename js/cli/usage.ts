@@ -32,7 +32,7 @@ const OPTIONS = {
   absorb: { help: "build the fragments of existing segments anew with the rest" },
   "absorb-trailing": { help: "build the last segments anew as long as each is at most twice what is built behind it" },
   only: { value: "UUID", many: true, help: "merge this segment; repeatable, all when absent" },
-  "max-bytes": { value: "BYTES", help: "hold at most this much in memory per build" },
+  "max-bytes": { value: "BYTES", help: "hold at most this much per build; read in passes if need be" },
   param: { value: "KEY=VALUE", many: true, help: "a parameter of the index method, or an option of the compaction; repeatable" },
   alias: { value: "NAME", help: "another name of the table in statements" },
   pair: { value: "A,B", help: "also say why fragments A and B are, or are not, rewritten together" },

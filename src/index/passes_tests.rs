@@ -126,9 +126,9 @@ fn btree_of_every_kind_of_value() {
     // Over a page of eight-byte values and of texts, so that pages fill up over passes.
     for (kind, logical_type, rows) in [
         ("int64", "int64", 400_000),
-        ("float", "float", 300_000),
+        ("float", "float", 700_000),
         ("decimal:256:76:3", "decimal:256:76:3", 60_000),
-        ("fixed_size_binary:5", "fixed_size_binary:5", 300_000),
+        ("fixed_size_binary:5", "fixed_size_binary:5", 700_000),
         ("string", "string", 300_000),
         ("texts", "string", 100_000),
     ] {

@@ -23,7 +23,12 @@ function toLeb(value) {
 }
 
 /** The engine's bytes with its one memory limited to its first size and `pages` pages of 64 KiB more. */
-export function engineWithLimit(pages) {
+export const engineWithLimit = (pages) => limited((least) => least + pages);
+
+/** The engine's bytes with its one memory limited to `bytes`. */
+export const engineOfAtMost = (bytes) => limited(() => Math.floor(bytes / 65536));
+
+function limited(most) {
   const bytes = readFileSync(path.join(PACKAGE, "dist/whetstone_bg.wasm"));
   for (let at = 8; at < bytes.length;) {
     const id = bytes[at];
@@ -32,7 +37,7 @@ export function engineWithLimit(pages) {
       const [count, flags] = leb(bytes, body);
       if (count !== 1) throw new Error("the engine has more than one memory");
       const [least] = leb(bytes, flags + 1);
-      const section = [1, 1, ...toLeb(least), ...toLeb(least + pages)];
+      const section = [1, 1, ...toLeb(least), ...toLeb(most(least))];
       return Buffer.concat([bytes.subarray(0, at), Buffer.from([5, ...toLeb(section.length), ...section]), bytes.subarray(body + size)]);
     }
     at = body + size;

@@ -83,13 +83,15 @@ impl<W: Word> Iterator for KeyPages<W> {
 
     fn next(&mut self) -> Option<Result<ArrayRef>> {
         let mut offsets = Offsets::of(&self.data_type, self.keys.len() - self.row);
-        // A page may pass its aim by one value of a few dozen bytes, never by as much as growing a buffer takes.
+        // Pages are cut as those of longer texts are, whichever way they were sorted: a value too much is taken back.
         let mut data = Vec::with_capacity(self.bytes.min(PAGE_BYTES + LONGEST));
         while let Some(key) = self.keys.get(self.row) {
-            if offsets.full(data.len(), 0) {
+            let used = data.len();
+            self.decoder.decode(*key, &mut data);
+            if offsets.full(used, data.len() - used) {
+                data.truncate(used);
                 break;
             }
-            self.decoder.decode(*key, &mut data);
             offsets.push(data.len());
             self.row += 1;
         }
