@@ -1,9 +1,9 @@
 """Building an index of every method against Lance, on the same files in one run: ratios, never absolute promises.
 
-A table of 8 fragments is indexed by the command with two workers, in two segments (a local folder; the whole process counts, start-up
-included), and by pylance's create_scalar_index on another copy (wall time of the call alone; CPU and memory of its process). Each is run
-in turn; medians count. WHETSTONE_BENCH_ROWS sets the rows (default ten million; full text has a twentieth), WHETSTONE_BENCH_ROUNDS the
-rounds, WHETSTONE_BENCH_METHODS which methods (names with commas).
+A table of 8 fragments in a local folder is indexed by the package with two workers, in two segments, and by pylance's
+create_scalar_index on another copy: wall time of the call alone (starting the workers included), CPU and memory of the process (half a
+second of it is node and the engine starting). Each is run in turn; medians count. WHETSTONE_BENCH_ROWS sets the rows (default ten million; full text has a twentieth), WHETSTONE_BENCH_ROUNDS the
+rounds, WHETSTONE_BENCH_METHODS which methods (names with commas), WHETSTONE_BENCH_TABLES a folder that keeps the tables for another run.
 """
 
 import os
@@ -28,6 +28,7 @@ ROWS = int(os.environ.get("WHETSTONE_BENCH_ROWS", "10000000"))
 ROUNDS = int(os.environ.get("WHETSTONE_BENCH_ROUNDS", "3"))
 FRAGMENTS = 8
 INDEX = "v_idx"
+OURS = command.ROOT / "tests" / "support" / "timed_create.mjs"
 
 LANCE = """
 import sys, time, lance
@@ -85,6 +86,15 @@ def make(path, values, rows, rng):
         lance.write_dataset(table, str(path), mode="append" if fragment else "create", max_rows_per_file=part)
 
 
+def kept(folder, values, rows):
+    """The table of such a column, made unless it is there."""
+    path = folder / f"{values.__name__}-{rows}.lance"
+    if not path.exists():
+        make(path.with_suffix(".part"), values, rows, np.random.default_rng(1))
+        path.with_suffix(".part").rename(path)
+    return path
+
+
 def measured(arguments):
     """(wall seconds, CPU seconds, peak resident bytes, stdout) of a child process."""
     start = time.perf_counter()
@@ -98,14 +108,21 @@ def measured(arguments):
 
 
 def ours(path, method):
-    options = ["--num-segments", "2", "--workers", "2", "--json"]
-    wall, cpu, peak, _ = measured(["node", str(command.COMMAND), "create-index", str(path), INDEX, "v", method, *options])
-    return wall, cpu, peak, index_bytes(path)
+    _, cpu, peak, out = measured(["node", str(OURS), str(path), INDEX, "v", method])
+    return float(out), cpu, peak, index_bytes(path)
 
 
 def theirs(path, method):
     _, cpu, peak, out = measured([sys.executable, "-c", LANCE, str(path), method])
     return float(out), cpu, peak, index_bytes(path)
+
+
+def link(source, target):
+    """A hard link, or a copy across file systems."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
 
 
 def index_bytes(path):
@@ -130,18 +147,20 @@ def main():
         for method, name, values, share, filter in CASES:
             if wanted and method not in wanted.split(","):
                 continue
-            table = pathlib.Path(folder) / "table.lance"
-            make(table, values, ROWS // share, np.random.default_rng(1))
+            table = kept(pathlib.Path(os.environ.get("WHETSTONE_BENCH_TABLES", folder)), values, ROWS // share)
+            if "--tables-only" in sys.argv:
+                continue
             results = {theirs: [], ours: []}
             for _ in range(ROUNDS):
                 for run, found in results.items():
                     copy = pathlib.Path(folder) / "copy.lance"
-                    shutil.copytree(table, copy, copy_function=os.link)
+                    shutil.copytree(table, copy, copy_function=link)
                     found.append(run(copy, method))
                     if run is ours:
                         check(copy, method, filter)
                     shutil.rmtree(copy)
-            shutil.rmtree(table)
+            if "WHETSTONE_BENCH_TABLES" not in os.environ:
+                shutil.rmtree(table)
             (wall, cpu, peak, size), (wall_, cpu_, peak_, size_) = ([statistics.median(n) for n in zip(*results[run], strict=True)] for run in (ours, theirs))
             print(
                 f"{method:<13}{name:<20}{wall:>8.2f}{wall_:>8.2f}{wall_ / wall:>7.2f}x{cpu:>8.2f}{cpu_:>8.2f}"

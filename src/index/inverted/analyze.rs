@@ -5,18 +5,33 @@ use lance_tokenizer::{
     StopWordFilter, TextAnalyzer, TextAnalyzerBuilder, TokenStream as _, WhitespaceTokenizer,
 };
 
+use arrow::datatypes::DataType;
+
 use super::settings::Settings;
 use crate::error::{Error, Result};
+use crate::index::distinct::Distinct;
 
 /// Cuts text as the settings say.
+///
+/// What the filters make of a token depends on it alone, and texts repeat their words: it is looked up once known.
 pub(super) struct Analyzer {
-    chain: TextAnalyzer,
+    base: TextAnalyzer,
+    /// The filters over a text that is one token.
+    filters: TextAnalyzer,
+    known: Distinct,
+    /// By number of the known token, what becomes of it.
+    outcomes: Vec<Option<Box<str>>>,
 }
+
+/// Tokens that are known at a time; then they are learned anew.
+const KNOWN: usize = 1 << 16;
+/// Bytes of the longest token that is kept in mind.
+const LONGEST_KNOWN: usize = 64;
 
 impl Analyzer {
     pub(super) fn new(settings: &Settings) -> Result<Analyzer> {
         let (least, most) = (settings.min_ngram_length as usize, settings.max_ngram_length as usize);
-        let mut chain: TextAnalyzerBuilder = match settings.base.as_str() {
+        let base: TextAnalyzerBuilder = match settings.base.as_str() {
             "whitespace" => TextAnalyzer::builder(WhitespaceTokenizer::default()).dynamic(),
             "raw" => TextAnalyzer::builder(RawTokenizer::default()).dynamic(),
             "ngram" => {
@@ -25,6 +40,7 @@ impl Analyzer {
             }
             _ => TextAnalyzer::builder(SimpleTokenizer::default()).dynamic(),
         };
+        let mut chain: TextAnalyzerBuilder = TextAnalyzer::builder(RawTokenizer::default()).dynamic();
         if let Some(limit) = settings.max_token_length {
             chain = chain.filter_dynamic(RemoveLongFilter::limit(limit as usize));
         }
@@ -44,17 +60,48 @@ impl Analyzer {
         if settings.ascii_folding {
             chain = chain.filter_dynamic(AsciiFoldingFilter);
         }
-        Ok(Analyzer { chain: chain.build() })
+        let known = Distinct::new(&DataType::Utf8);
+        Ok(Analyzer { base: base.build(), filters: chain.build(), known, outcomes: Vec::new() })
     }
 
     /// Hands every token of `text` to `each`, with its position among all tokens of the base tokenizer.
     pub(super) fn each(&mut self, text: &str, each: &mut dyn FnMut(&str, u32)) {
-        let mut stream = self.chain.token_stream(text);
+        let Analyzer { base, filters, known, outcomes } = self;
+        let mut stream = base.token_stream(text);
         while stream.advance() {
             let token = stream.token();
-            each(&token.text, u32::try_from(token.position).unwrap_or(u32::MAX));
+            let position = u32::try_from(token.position).unwrap_or(u32::MAX);
+            if outcomes.len() >= KNOWN {
+                *known = Distinct::new(&DataType::Utf8);
+                outcomes.clear();
+            }
+            let short = Some(token.text.as_bytes()).filter(|bytes| bytes.len() <= LONGEST_KNOWN);
+            let Some(number) = short.and_then(|bytes| known.number(bytes).ok()) else {
+                if let Some(text) = filtered(filters, &token.text) {
+                    each(&text, position);
+                }
+                continue;
+            };
+            if number as usize == outcomes.len() {
+                outcomes.push(filtered(filters, &token.text));
+            }
+            if let Some(Some(text)) = outcomes.get(number as usize) {
+                each(text, position);
+            }
         }
     }
+
+    /// Bytes held for the tokens that are known.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        let texts = 32 * self.outcomes.len() as u64;
+        self.known.memory_bytes() + size_of::<Option<Box<str>>>() as u64 * self.outcomes.capacity() as u64 + texts
+    }
+}
+
+/// What becomes of a token.
+fn filtered(filters: &mut TextAnalyzer, token: &str) -> Option<Box<str>> {
+    let mut stream = filters.token_stream(token);
+    stream.advance().then(|| stream.token().text.as_str().into())
 }
 
 fn language(name: &str) -> Result<Language> {

@@ -74,7 +74,7 @@ impl SegmentBuilder for Builder {
     }
 
     fn memory_bytes(&self) -> u64 {
-        self.partitions.bytes() + self.collected.memory_bytes()
+        self.partitions.bytes() + self.collected.memory_bytes() + self.analyzer.memory_bytes()
     }
 
     fn narrow(&mut self) -> Result<bool> {

@@ -1,12 +1,10 @@
 //! What a partition is made of while it is built: tokens, documents and compact posting lists.
 
-use std::collections::HashMap;
+use arrow::datatypes::DataType;
 
 use super::packing::{Reader, put_varint};
 use crate::error::{Error, ErrorCode, Result};
-
-/// Bytes of a hash table entry, its text's allocation and a list, apart from the text itself.
-const TOKEN_BYTES: u64 = 136;
+use crate::index::distinct::Distinct;
 
 /// The posting list of one token: varints, so that ten million postings fit where vectors of numbers would not.
 #[derive(Debug, Default)]
@@ -29,15 +27,14 @@ pub(super) struct Plain {
 }
 
 /// Collects documents in any number of calls; the lists come out in the order of first occurrence.
-#[derive(Debug, Default)]
 pub(super) struct Collector {
-    tokens: HashMap<Box<str>, u32>,
+    tokens: Distinct,
     lists: Vec<Compact>,
     rows: Vec<u64>,
     lengths: Vec<u32>,
     total_tokens: u64,
     with_position: bool,
-    /// Bytes of texts and lists.
+    /// Bytes of the lists.
     held: u64,
     /// Tokens of the document at hand and their positions.
     current: Vec<(u32, u32)>,
@@ -45,18 +42,24 @@ pub(super) struct Collector {
 
 impl Collector {
     pub(super) fn new(with_position: bool) -> Collector {
-        Collector { with_position, ..Collector::default() }
+        Collector {
+            tokens: Distinct::new(&DataType::Utf8),
+            lists: Vec::new(),
+            rows: Vec::new(),
+            lengths: Vec::new(),
+            total_tokens: 0,
+            with_position,
+            held: 0,
+            current: Vec::new(),
+        }
     }
 
     /// The number of a token, new or known.
     pub(super) fn token(&mut self, text: &str) -> Result<u32> {
-        if let Some(id) = self.tokens.get(text) {
-            return Ok(*id);
+        let id = self.tokens.number(text.as_bytes())?;
+        if id as usize == self.lists.len() {
+            self.lists.push(Compact::default());
         }
-        let id = u32::try_from(self.lists.len()).map_err(|_| too_many("tokens"))?;
-        self.tokens.insert(text.into(), id);
-        self.lists.push(Compact::default());
-        self.held += TOKEN_BYTES + text.len() as u64;
         Ok(id)
     }
 
@@ -112,7 +115,8 @@ impl Collector {
     /// Bytes held now, and what encoding will need beside them: the files are about as large as the lists and the texts.
     pub(super) fn memory_bytes(&self) -> u64 {
         let rows = 8 * self.rows.capacity() as u64 + 4 * self.lengths.capacity() as u64;
-        2 * (self.held + rows)
+        let lists = (self.lists.capacity() * size_of::<Compact>()) as u64;
+        2 * (self.held + lists + self.tokens.memory_bytes() + rows)
     }
 
     pub(super) fn rows(&self) -> &[u64] {
@@ -128,9 +132,9 @@ impl Collector {
     }
 
     /// Tokens in the order of their bytes, with their numbers.
-    pub(super) fn sorted_tokens(&self) -> Vec<(&str, u32)> {
-        let mut tokens: Vec<(&str, u32)> =
-            self.tokens.iter().filter(|(_, id)| self.documents_of(**id) > 0).map(|(text, id)| (&**text, *id)).collect();
+    pub(super) fn sorted_tokens(&self) -> Vec<(&[u8], u32)> {
+        let ids = (0..self.lists.len() as u32).filter(|id| self.documents_of(*id) > 0);
+        let mut tokens: Vec<(&[u8], u32)> = ids.map(|id| (self.tokens.get(id), id)).collect();
         tokens.sort_unstable();
         tokens
     }
