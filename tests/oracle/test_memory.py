@@ -50,13 +50,13 @@ COLUMNS = {
 
 # Column, bytes a build may hold, whether that is too little to build at once, filters (full text is searched).
 BUILDS = {
-    "ZONEMAP": ("number", 32 * MIB, False, ["number > 4611686000000000000", "number is null"]),
+    "ZONEMAP": ("number", 32 * MIB, False, ["number > 4600000000000000000"]),
     "BLOOMFILTER": ("name", 32 * MIB, False, ["name = '{name}'"]),
-    "BITMAP": ("category", 8 * MIB, True, ["category = 17", "category in (3, 999)", "category < 2"]),
+    "BITMAP": ("category", 4 * MIB, True, ["category = 17", "category in (3, 999)", "category < 2"]),
     "BTREE": ("number", 22 * MIB, True, ["number > 4611600000000000000", "number = {number}"]),
-    "LABEL_LIST": ("labels", 10 * MIB, True, ["array_has_any(labels, ['label3', 'label1999'])", "array_has_all(labels, ['label7', 'label8'])"]),
-    "NGRAM": ("text", 64 * MIB, True, ["contains(text, 'katata katas')", "contains(text, 'venq')"]),
-    "INVERTED": ("text", 56 * MIB, True, []),
+    "LABEL_LIST": ("labels", 7 * MIB, True, ["array_has_any(labels, ['label3', 'label1999'])", "array_has_all(labels, ['label7'])"]),
+    "NGRAM": ("text", 28 * MIB, True, ["contains(text, 'kataa katab')", "contains(text, 'ruvent')"]),
+    "INVERTED": ("text", 32 * MIB, True, []),
 }
 
 
@@ -69,9 +69,9 @@ def table(tmp_path_factory):
     return path
 
 
-def build(path, method, memory, limit):
+def build(path, name, method, limit):
     column, *_ = BUILDS[method]
-    command_line = ["node", str(BUILD), str(path), f"{method.lower()}_idx", column, method, str(memory), str(limit)]
+    command_line = ["node", str(BUILD), str(path), name, column, method, str(MEMORY), str(limit)]
     done = subprocess.run(command_line, env=command.clean_environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
     assert done.stdout, done.stderr
     return json.loads(done.stdout)
@@ -80,19 +80,19 @@ def build(path, method, memory, limit):
 @pytest.mark.parametrize("method", BUILDS)
 def test_a_million_rows_in_128_mb(table, method):
     column, limit, divided, filters = BUILDS[method]
-    built = build(table, method, MEMORY, limit)
+    index = f"{method.lower()}_idx"
+    built = build(table, index, method, limit)
     assert isinstance(built, list), built
     (segment,) = built
     assert segment["rows"] == ROWS
     stats = segment["stats"]
     print(method, stats, sum(file["size"] for file in segment["files"]))
     assert (stats.get("passes", stats.get("partitions", 1)) > 1) == divided, stats
-    index = f"{method.lower()}_idx"
     oracle.fully_covered(table, index)
     row = lance.dataset(str(table)).take([ROWS // 3]).to_pylist()[0]
     for text in filters:
         # Several columns have two indexes; what the plan reads is Lance's choice.
-        oracle.agree_without_plan(table, [text.format(**row)]) if "is null" not in text else oracle.ids(table, text)
+        oracle.agree_without_plan(table, [text.format(**row)])
     if method == "INVERTED":
         same_documents_and_scores(table)
 
@@ -104,7 +104,7 @@ def search(path, text):
 
 def same_documents_and_scores(path):
     """As from one partition: what a search scores by is summed over all of them."""
-    queries = ["katata", "ruvent", "katasa ruvent"]
+    queries = ["kataa", "ruvent", "kasoa ruvent"]
     ours = {text: search(path, text) for text in queries}
     lance.dataset(str(path)).create_scalar_index("text", "INVERTED", name="inverted_idx", replace=True)
     for text, found in ours.items():
@@ -115,17 +115,11 @@ def same_documents_and_scores(path):
 
 def test_too_little_says_what_would_do(table):
     before = lance.dataset(str(table)).version
-    error = build(table, "BTREE", MEMORY, 4 * MIB)["error"]
+    error = build(table, "again_idx", "BTREE", 4 * MIB)["error"]
     assert error["code"] == "MEMORY_LIMIT", error
     needed = error["detail"]["needed_bytes"]
     # The files, of 16 bytes a row, are held until they are stored.
     assert 16 * ROWS < needed < 32 * MIB, error
     assert lance.dataset(str(table)).version == before
-    name = "btree_again"
-    (segment,) = json.loads(
-        subprocess.run(
-            ["node", str(BUILD), str(table), name, "number", "BTREE", str(MEMORY), str(needed)],
-            env=command.clean_environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300,
-        ).stdout
-    )  # fmt: skip
+    (segment,) = build(table, "again_idx", "BTREE", needed)
     assert segment["rows"] == ROWS
