@@ -344,3 +344,21 @@ fn where_the_order_of_versions_cannot_be_told_nothing_is_claimed() {
     assert_eq!(error.detail()["attempts"][0]["outcome"], "unknown");
     assert!(!folder_is_empty(&shared, &mine.1));
 }
+
+/// What a tagged history names is no orphan, and what none names is one, as Lance says of the same table.
+#[test]
+fn row_maps_that_a_history_names_are_no_orphans() {
+    let fixture = common::Fixture::tagged("orphan_row_maps");
+    let store = Store::new(
+        Arc::new(object_store::local::LocalFileSystem::new_with_prefix(&fixture.path).unwrap()),
+        Default::default(),
+        StoreKind::Memory,
+        Arc::new(TestEnv::new(4_000_000_000_000, 5)),
+    );
+    let table = block_on(Table::open(store.clone(), At::Latest, None)).unwrap();
+    let list = block_on(orphans(&table, &OrphanOptions::default())).unwrap();
+    let found: Vec<&str> = list.orphans.iter().filter_map(|o| o.path.strip_prefix("_fri/")).collect();
+    let all = block_on(store.folders("_fri")).unwrap();
+    assert!(!found.is_empty() && found.len() < all.len(), "{found:?} of {all:?}");
+    assert!(list.orphans.iter().filter(|o| o.what == "row_map").all(|o| o.removable));
+}

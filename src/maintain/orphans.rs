@@ -93,14 +93,17 @@ pub async fn orphans(table: &Table, options: &OrphanOptions) -> Result<Orphans> 
     let now = store.env().now_ms();
     let mut list = Vec::new();
     for (what, path, uuid) in found {
-        if uuid.is_some_and(|uuid| references.segments.contains(&uuid)) {
+        let map = path.strip_prefix("_fri/");
+        if uuid.is_some_and(|uuid| references.segments.contains(&uuid))
+            || map.is_some_and(|map| references.row_maps.contains(map))
+        {
             continue;
         }
         let folder = Folder::read(store, &path).await?;
         if folder.files.is_empty() {
             continue; // a file system keeps empty folders
         }
-        let unread = what == "row_map" && references.tagged_history;
+        let unread = map.is_some() && references.unread_history;
         list.push(orphan(what, path, &folder, now, older_than_ms, unread));
     }
     for entry in transactions.into_iter().filter(|entry| !references.transactions.contains(&entry.name)) {
@@ -124,7 +127,7 @@ pub async fn orphans(table: &Table, options: &OrphanOptions) -> Result<Orphans> 
 fn orphan(what: &str, path: String, folder: &Folder, now: i64, older_than_ms: u64, unread: bool) -> Orphan {
     let age_ms = folder.youngest_ms.map(|then| u64::try_from(now.saturating_sub(then)).unwrap_or(0));
     let (removable, why) = match age_ms {
-        _ if unread => (false, "a reuse history may name it"),
+        _ if unread => (false, "a reuse history that is not understood may name it"),
         None => (false, "the store does not say how old it is"),
         Some(age) if age < older_than_ms => (false, "it is too young: a running build may own it"),
         Some(_) => (true, "no retained version names it"),

@@ -6,9 +6,11 @@ use futures::StreamExt;
 use uuid::Uuid;
 
 use crate::error::Result;
+use crate::format::manifest::ManifestFile;
 use crate::format::naming::{Naming, parse_name};
-use crate::format::reuse_v0::is_tagged;
+use crate::reuse::transition::Mapping;
 use crate::store::{Store, is_not_found};
+use crate::table::history::TaggedHistory;
 use crate::table::{Table, read_manifest};
 
 /// Manifests read at once.
@@ -21,8 +23,10 @@ pub struct References {
     pub segments: BTreeSet<Uuid>,
     /// Names inside `_transactions/`.
     pub transactions: BTreeSet<String>,
-    /// Some retained version has a tagged reuse history, whose row maps are named inside of it.
-    pub tagged_history: bool,
+    /// Row maps below `_fri` that a reuse history names.
+    pub row_maps: BTreeSet<String>,
+    /// Some retained version has a reuse history that is not understood, and may name any row map.
+    pub unread_history: bool,
     /// Manifests read.
     pub manifests: u64,
 }
@@ -46,6 +50,21 @@ impl References {
         Ok(all)
     }
 
+    /// What cannot be read keeps every row map, as it does for Lance.
+    async fn add_history(&mut self, root: &Store, file: &ManifestFile) {
+        match TaggedHistory::read(root, &file.manifest, &file.indices).await {
+            Ok(None) => {}
+            Ok(Some(history)) if history.index_version == 1 && history.ledger.supported => {
+                let maps = history.ledger.transitions.iter().filter_map(|transition| match &transition.mapping {
+                    Mapping::StablePartition(map) => Some(map.map_id.to_string()),
+                    _ => None,
+                });
+                self.row_maps.extend(maps);
+            }
+            Ok(Some(_)) | Err(_) => self.unread_history = true,
+        }
+    }
+
     async fn add_root(&mut self, root: &Store) -> Result<()> {
         let names: Vec<(Naming, u64, u64)> = root
             .list("_versions")
@@ -64,7 +83,7 @@ impl References {
             };
             self.manifests += 1;
             self.segments.extend(file.indices.iter().map(|e| e.uuid));
-            self.tagged_history |= file.indices.iter().any(is_tagged);
+            self.add_history(root, &file).await;
             self.transactions.extend(file.manifest.transaction_file);
         }
         Ok(())
