@@ -53,7 +53,9 @@ pub(super) async fn place_of(base: &Table, next: &NextVersion<'_>) -> Place {
 async fn look(base: &Table, next: &NextVersion<'_>) -> Result<Place> {
     let Some(listed) = listed(base, next.version).await? else { return without_listing(base, next).await };
     let time = |found: &Listed| found.entry.modified_ms;
-    let Some(own) = listed.iter().find(|l| l.version == next.version) else { return without_listing(base, next).await };
+    // A version of that number and another size is the one that was there before: the listing is older than ours.
+    let ours = |l: &&Listed| l.version == next.version && l.entry.size == next.manifest.len() as u64;
+    let Some(own) = listed.iter().find(ours) else { return without_listing(base, next).await };
     let Some(above) = listed.iter().find(|l| l.version > next.version) else { return Ok(Place::InHistory) };
     let older = time(above).zip(time(own)).map(|(above, own)| own.saturating_sub(above));
     let fetched = read_manifest(base.store(), base.naming(), above.version, Some(above.entry.size)).await?;
@@ -135,7 +137,8 @@ async fn judge(base: &Table, next: &NextVersion<'_>, above: &ManifestFile, older
                     | Operation::Delete
             )
         );
-    if adjacent && explained {
+    let after = older.is_some_and(|ms| ms <= 0);
+    if adjacent && explained && after {
         return Ok(Place::InHistory);
     }
     Ok(Place::Unclear(format!("version {version} is there too and does not show whether it was built on it")))

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -42,6 +43,8 @@ pub struct Written {
 pub struct Disk {
     objects: Mutex<BTreeMap<String, Vec<Life>>>,
     manifests: Mutex<Vec<Written>>,
+    /// Manifests below the newest version that came long after their writer had turned to another number.
+    pub late: AtomicUsize,
 }
 
 impl Disk {
@@ -249,6 +252,9 @@ impl HostIo for Client {
                 wait,
                 Box::new(move || {
                     let done = disk.put(&world, &path, data, create);
+                    if done && path.starts_with("_versions/") && disk.written().last().is_some_and(|w| !w.newest) {
+                        disk.late.fetch_add(1, Ordering::Relaxed);
+                    }
                     world.note(|| format!("{who} late {path} {done}"));
                 }),
             );
