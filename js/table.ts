@@ -85,6 +85,8 @@ export interface PlanMergeOptions {
   segments?: number;
   /** Uuids of the segments to merge; all when absent. */
   only?: string[];
+  /** Read the column again even where the files of the segments would do. */
+  reread?: boolean;
   /** Most bytes a build may hold for its segment, files included; it reads the column in several passes where that is too little at once. */
   maxBytes?: number;
   signal?: AbortSignal;
@@ -316,8 +318,8 @@ export class Table {
 
   /** Plans to replace segments of an index by a few contiguous ones, so that a compaction can group their fragments. */
   async planMerge(index: string, options: PlanMergeOptions = {}): Promise<MergePlan> {
-    const { signal, only } = options;
-    const document = { ...buildOptions(options), ...(only === undefined ? {} : { only }) };
+    const { signal, only, reread } = options;
+    const document = { ...buildOptions(options), ...(only === undefined ? {} : { only }), ...(reread === undefined ? {} : { reread }) };
     return this.#call((glue) => glue.tablePlanMerge(this.#id, index, document), signal);
   }
 

@@ -249,6 +249,8 @@ export interface BuildTask {
   rows: Count;
   /** Write this existing segment again without some rows, instead of reading the column. */
   copy_of: { uuid: string; dataset_version: Count; without: Count[] } | null;
+  /** Take what these segments hold from their files, and only what they do not cover from the column; absent: all is read from the column. */
+  merge_of?: { segments: string[]; bytes: Count };
   /** Most bytes the build may hold. */
   max_bytes: Count | null;
 }
@@ -544,6 +546,8 @@ export interface BuiltSegment {
   /** Objects this build wrote, relative to the branch's root. */
   staged: string[];
   copy_of: string | null;
+  /** The segments whose files it was made of; absent when all was read from the column. */
+  merged_from?: string[];
 }
 
 /** What a job on an index did, read back from the version it committed. */

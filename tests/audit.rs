@@ -16,7 +16,7 @@ use roaring::RoaringTreemap;
 use whetstone::ErrorCode;
 use whetstone::file::WriterField;
 use whetstone::format::index_metadata::{IndexFile, IndexMetadata};
-use whetstone::maintain::{AuditOptions, AuditReport, audit, plan_create_index};
+use whetstone::maintain::{AuditOptions, AuditReport, MergeOptions, audit, plan_create_index, plan_merge};
 use whetstone::refresh::{BuiltSegment, build_segment, commit_segments};
 use whetstone::table::{At, Table};
 
@@ -466,6 +466,41 @@ const LABELS: &str = "l_label_list";
 const NGRAM: &str = "n_ngram";
 const FULL_TEXT: &str = "t_inverted";
 const POSITIONS: &str = "p_inverted";
+
+/// Every index of every fixture that has several segments, made one: from files where these allow it, else from the column.
+#[test]
+fn merged_segments_say_what_their_column_says() {
+    let (mut files, mut column) = (BTreeMap::<String, usize>::new(), BTreeMap::<String, usize>::new());
+    for fixture in common::tables() {
+        let table = Shared::new(&fixture.name).open(1);
+        let names: std::collections::BTreeSet<_> = table.manifest().indices.iter().map(|entry| entry.name.clone()).collect();
+        for name in names.iter().filter(|name| !name.starts_with("__lance")) {
+            let at = format!("{} {name}", fixture.name);
+            let Ok(plan) = block_on(plan_merge(&table, name, MergeOptions::default())) else { continue };
+            let Some(task) = plan.tasks.first() else { continue };
+            let built = block_on(build_segment(table.store(), table.manifest().clone(), task, &mut |_| {})).unwrap();
+            let planned = task.merge_of.as_ref().map(|merge| merge.segments.clone()).unwrap_or_default();
+            assert_eq!(built.merged_from, planned, "{at}: the plan is kept to");
+            let rules: Vec<&str> = plan.warnings.iter().map(|advice| advice.rule.as_str()).collect();
+            let told = rules.contains(&"merge_from_files") || rules.contains(&"merge_from_column");
+            assert!(told && rules.contains(&"merge_from_files") != planned.is_empty(), "{at}: {rules:?}");
+            *if planned.is_empty() { &mut column } else { &mut files }.entry(built.method.clone()).or_default() += 1;
+            let (_, merged) = block_on(commit_segments(&table, &plan, &[built])).unwrap();
+            let report = run(&merged, name).unwrap();
+            assert!(
+                report.findings.is_empty() && report.segments == 1,
+                "{at}: {:?} {:?}",
+                report.counts,
+                report.findings.first()
+            );
+            // Read again, the column says the same.
+            let plan = block_on(plan_merge(&table, name, MergeOptions { reread: true, ..Default::default() })).unwrap();
+            assert!(plan.tasks.iter().all(|task| task.merge_of.is_none()), "{at}");
+        }
+    }
+    assert!(files.len() == 7 && files.values().sum::<usize>() >= 20, "{files:?} {column:?}");
+    assert!(column.values().sum::<usize>() >= 1, "{files:?} {column:?}");
+}
 
 #[test]
 fn samples_state_their_error() {

@@ -247,7 +247,7 @@ function planJob(invocation: Invocation, table: Table, options: PlanRefreshOptio
     case "drop-index": return table.planDropIndex(name, options);
     case "merge": {
       const only = invocation.texts("only");
-      return table.planMerge(name, { ...options, ...(only.length === 0 ? {} : { only }) });
+      return table.planMerge(name, { ...options, ...(only.length === 0 ? {} : { only }), ...(invocation.flag("reread") ? { reread: true } : {}) });
     }
     default: return table.planRefresh(name, options);
   }

@@ -16,6 +16,8 @@ mod keep;
 mod keyed;
 mod labellist;
 pub mod literal;
+#[cfg(test)]
+mod merge_tests;
 mod ngram;
 pub(crate) mod order;
 mod params;

@@ -18,12 +18,15 @@ pub struct MergeOptions {
     pub segments: Option<u64>,
     /// Segments to merge; all when absent.
     pub only: Option<Vec<Uuid>>,
+    /// Read the column again even where the files of the segments would do. Default false.
+    pub reread: bool,
     /// Most bytes one build task may hold in memory.
     pub max_bytes: Option<u64>,
 }
 
 /// Plans to replace chosen segments of an index by `segments` contiguous ones. Nothing is written. With no more segments than
-/// asked for there is nothing to do.
+/// asked for there is nothing to do. Segments are taken from their files, without reading the column, where their method and
+/// their state allow it; the plan's notes say which, why not, and what it costs.
 ///
 /// # Errors
 /// Those of resolving the name; `INVALID_ARGUMENT` for a uuid that is no segment of it; `BITMAP_UNKNOWN` when a segment records no
@@ -35,7 +38,7 @@ pub async fn plan_merge(table: &Table, index: &str, options: MergeOptions) -> Re
     let resolved = resolve(table.indices().await?, &file.manifest.schema, index)?;
     check_write(&file.manifest, &file.indices)?;
     let all: Vec<Uuid> = resolved.segments.iter().map(|s| s.uuid).collect();
-    let MergeOptions { segments, only, max_bytes } = options;
+    let MergeOptions { segments, only, reread, max_bytes } = options;
     let chosen = only.unwrap_or_else(|| all.clone());
     if let Some(other) = chosen.iter().find(|uuid| !all.contains(uuid)) {
         let text = format!("index {} has no segment {other}; nothing was planned", resolved.name);
@@ -49,5 +52,5 @@ pub async fn plan_merge(table: &Table, index: &str, options: MergeOptions) -> Re
         return Err(Error::new(ErrorCode::BitmapUnknown, text).with("segment", unknown.uuid.to_string()));
     }
     let options = RefreshOptions { segments, absorb: Absorb::None, max_bytes, params: Default::default() };
-    plan_merge_of(table, &resolved, &chosen, &options).await
+    plan_merge_of(table, &resolved, &chosen, reread, &options).await
 }

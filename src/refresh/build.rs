@@ -6,6 +6,7 @@ use roaring::RoaringBitmap;
 use uuid::Uuid;
 
 use super::files::{reuse_history, segment_files};
+use super::merge::merge_segments;
 use super::plan::FORMAT;
 use super::task::{BuildTask, BuiltFile, BuiltSegment, CopyOf, Details};
 use crate::coverage::stale::in_fragments;
@@ -55,11 +56,19 @@ pub async fn build_segment_as(
         Some(copy) => copy_segment(store, &manifest, method, field, copy).await?,
     };
     let copy_of = task.copy_of.as_ref().filter(|_| copied.is_some());
-    let index = match copied {
+    let merged = match task.merge_of.as_ref().filter(|_| copied.is_none()) {
+        None => None,
+        Some(merge) => {
+            let rest = async |rest: BuildTask| scan(store, &manifest, method, field, &rest, progress).await;
+            merge_segments(store, &manifest, method, field, task, merge, rest).await?
+        }
+    };
+    let merged_from = task.merge_of.as_ref().filter(|_| merged.is_some()).map(|merge| merge.segments.clone()).unwrap_or_default();
+    let index = match copied.or(merged) {
         Some(index) => index,
         None => scan(store, &manifest, method, field, task, progress).await?,
     };
-    if copy_of.is_some() {
+    if copy_of.is_some() || !merged_from.is_empty() {
         progress(task.rows);
     }
     let rows = index.rows;
@@ -87,6 +96,7 @@ pub async fn build_segment_as(
         stats,
         staged,
         copy_of: copy_of.map(|copy| copy.uuid),
+        merged_from,
     })
 }
 

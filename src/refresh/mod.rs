@@ -1,7 +1,8 @@
 //! Refreshing or creating one index: plan → tasks → built segments → verified commit → report (design §7).
 //!
 //! `plan`, `task` and `report` are the documents; `planner` decides, `resolve` finds the index by name, `freshness` is the
-//! I/O half of the stale rule, `check` refuses plans that cannot be run, `build` runs one task, `verify` recomputes every
+//! I/O half of the stale rule, `check` refuses plans that cannot be run, `sources` finds out which segments need not be read
+//! from their column again, `build` runs one task, `merge` one that takes such segments from their files, `verify` recomputes every
 //! decision from the manifest of a commit attempt, and `commit` publishes through the one loop of the table layer.
 
 pub mod build;
@@ -10,12 +11,14 @@ pub mod commit;
 mod costs;
 pub(crate) mod files;
 mod freshness;
+mod merge;
 pub mod options;
 mod params;
 pub mod plan;
 mod planner;
 pub mod report;
 pub(crate) mod resolve;
+mod sources;
 pub mod task;
 mod verify;
 

@@ -15,6 +15,7 @@ use super::options::{Absorb, RefreshOptions};
 use super::params::{Inherited, from_defaults, inherit};
 use super::plan::{Advice, Basis, Creation, FORMAT, Job, PlannedIndex, PlannedRun, PlannedSets, RefreshPlan};
 use super::resolve::{Resolved, resolve};
+use super::sources::{Candidate, Judge, Sources};
 use super::task::{BuildTask, CopyOf, IndexTarget};
 use crate::coverage::batching::batch;
 use crate::coverage::fate::{ExistingSegment, Fate, NewSegment, Proposal, SegmentFate, decide};
@@ -75,17 +76,20 @@ pub(crate) async fn plan_new(
     planner.finish(table.indices().await?, segments, options).await
 }
 
-/// Plans `segments` runs over what the `chosen` segments cover, which go in the same commit. The column is read again.
+/// Plans `segments` runs over what the `chosen` segments cover, which go in the same commit. They are taken from their files
+/// where these allow it, unless `from_column`.
 pub(crate) async fn plan_merge_of(
     table: &Table,
     resolved: &Resolved<'_>,
     chosen: &[Uuid],
+    from_column: bool,
     options: &RefreshOptions,
 ) -> Result<RefreshPlan> {
     let segments = options.segments()?;
     let inherited = inherit(table.store(), &table.manifest().manifest, resolved, &options.params).await?;
     let mut planner = Planner::new(table, resolved, inherited)?;
     planner.job = Job::Merge;
+    planner.from_column = from_column;
     let chosen: Vec<&IndexMetadata> = resolved.segments.iter().copied().filter(|s| chosen.contains(&s.uuid)).collect();
     let covering = chosen.iter().filter(|s| !planner.effective(s).is_empty()).count();
     if covering > segments {
@@ -118,6 +122,8 @@ struct Planner<'a> {
     copies: BTreeMap<Uuid, Copying>,
     warnings: Vec<Advice>,
     job: Job,
+    /// A merge reads the column again whatever the files allow.
+    from_column: bool,
     /// How the index is created; a refresh has none.
     creation: Option<Creation>,
     /// Segments that go because their index is created anew.
@@ -157,6 +163,7 @@ impl<'a> Planner<'a> {
             copies: BTreeMap::new(),
             warnings: inherited.notes,
             job: Job::Refresh,
+            from_column: false,
             creation: None,
             replaced: Vec::new(),
         })
@@ -313,18 +320,23 @@ impl<'a> Planner<'a> {
         let mut runs = Vec::new();
         let mut costs = Vec::new();
         let mut tasks = Vec::new();
+        let mut sources = self.sources(options).await?;
         for run in batch(&rows, segments)? {
             let planned = PlannedRun {
                 rows: whole(run.rows, "rows of a run")?,
                 files: run.fragments.iter().filter_map(|id| self.key(*id)).collect(),
                 fragments: run.fragments,
             };
+            let merge_of = sources.of_run(&planned.fragments);
+            let scanned = if merge_of.is_some() { sources.left(&planned.fragments) } else { planned.fragments.clone() };
+            let column = read_bytes(self.manifest, scanned.iter().copied(), self.target.field_id, &self.data_type);
             costs.push(TaskCost {
-                fragments: planned.fragments.len() as u64,
+                fragments: scanned.len() as u64 + merge_of.as_ref().map_or(0, |merge| merge.segments.len() as u64),
                 rows: planned.rows,
-                read: read_bytes(self.manifest, planned.fragments.iter().copied(), self.target.field_id, &self.data_type),
+                read: column.map(|column| column.saturating_add(merge_of.as_ref().map_or(0, |merge| merge.bytes))),
             });
-            tasks.push(self.task(tasks.len(), planned.fragments.clone(), planned.rows, None, options));
+            let task = self.task(tasks.len(), planned.fragments.clone(), planned.rows, None, options);
+            tasks.push(BuildTask { merge_of, ..task });
             runs.push(planned);
         }
         for segment in self.resolved.segments.clone() {
@@ -351,6 +363,7 @@ impl<'a> Planner<'a> {
             costs.push(TaskCost { fragments: 0, rows: 0, read: Some(0) });
             tasks.push(self.task(0, Vec::new(), 0, None, options));
         }
+        self.warnings.extend(sources.notes());
         let fates = if tasks.is_empty() { self.nothing_changes() } else { self.fates(&tasks)? };
         self.agree_with_kept(&fates, &mut tasks).await?;
         let groups = self.groups(indices, &fates, &tasks);
@@ -379,6 +392,27 @@ impl<'a> Planner<'a> {
             basis: Basis { max_fragment_id: self.manifest.max_fragment_id, next_row_id: self.manifest.next_row_id },
             index: PlannedIndex { target: self.target, params_from: self.params_from },
         })
+    }
+
+    /// The segments that are taken from their files: all that a merge takes together, and what the tiered policy absorbs where
+    /// that reads less. What a caller wants built anew, or what is absorbed as it is stale, is read from the column.
+    async fn sources(&self, options: &RefreshOptions) -> Result<Sources> {
+        if self.from_column || !(self.job == Job::Merge || options.absorb == Absorb::Tiered) {
+            return Ok(Sources::default());
+        }
+        let candidates = self.resolved.segments.iter().filter_map(|segment| {
+            let (stale, _) = self.absorbed.get(&segment.uuid)?;
+            Some(Candidate { segment, covers: self.effective(segment), stale })
+        });
+        let judge = Judge {
+            table: self.table,
+            resolved: self.resolved,
+            target: &self.target,
+            data_type: &self.data_type,
+            cheaper: self.job == Job::Refresh,
+            max_bytes: options.max_bytes,
+        };
+        judge.sources(candidates.collect()).await
     }
 
     fn key(&self, id: u32) -> Option<FragmentKey> {
@@ -414,6 +448,7 @@ impl<'a> Planner<'a> {
             fragments,
             rows,
             copy_of,
+            merge_of: None,
             max_bytes: options.max_bytes,
         }
     }

@@ -78,6 +78,9 @@ pub struct BuildTask {
     pub rows: u64,
     /// Write this existing segment again without some rows, instead of reading the column; null = build from the column.
     pub copy_of: Option<CopyOf>,
+    /// Take what existing segments hold from their files, and only the rest from the column; null = build from the column.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge_of: Option<MergeOf>,
     /// Most bytes the build may hold; null = no limit.
     pub max_bytes: Option<u64>,
 }
@@ -93,6 +96,15 @@ pub struct CopyOf {
     pub without: Vec<u32>,
     /// Per covered fragment the files it was planned on, for the case that the column is read after all.
     pub files: Vec<FragmentKey>,
+}
+
+/// The sources of a merge.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MergeOf {
+    /// The existing segments. What they hold of other fragments and of deleted rows is left out.
+    pub segments: Vec<Uuid>,
+    /// Bytes of their files.
+    pub bytes: u64,
 }
 
 /// A segment that was built and uploaded, which no manifest names yet.
@@ -130,6 +142,9 @@ pub struct BuiltSegment {
     pub staged: Vec<String>,
     /// The segment it is a copy of; null when it was built from the column.
     pub copy_of: Option<Uuid>,
+    /// The segments whose files it was made of; empty when all was read from the column.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merged_from: Vec<Uuid>,
 }
 
 /// One file of a built segment.
