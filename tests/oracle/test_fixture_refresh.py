@@ -4,15 +4,17 @@ After our refresh Lance must answer every recorded query with the recorded rows,
 """
 
 import hashlib
+import re
 
 import lance
 import pytest
+from lance.query import MatchQuery
 
 import command
 import fixture_tables
 import oracle
 
-OURS = {"BTree", "ZoneMap", "Bitmap", "BloomFilter", "NGram", "LabelList"}
+OURS = {"BTree", "ZoneMap", "Bitmap", "BloomFilter", "NGram", "LabelList", "Inverted"}
 # Tables with files that this build refuses by name; everywhere else a refusal is a failure.
 REFUSED = {
     "storage_legacy": {"UNSUPPORTED_ENCODING"},
@@ -29,6 +31,23 @@ def candidates():
         if mine:
             found.append((name, mine))
     return found
+
+
+def documents(path, column, word, key):
+    """Keys of the rows with a word, found without an index."""
+    table = lance.dataset(path).to_table(columns=[key, column])
+    texts = [" ".join(x or "" for x in text) if isinstance(text, list) else text for text in table[column].to_pylist()]
+    rows = zip(table[key].to_pylist(), texts)
+    # Words of the fixtures that have one stem.
+    stem = lambda w: {"running": "run", "runs": "run"}.get(w, w)  # noqa: E731
+    return sorted(k for k, text in rows if text is not None and stem(word) in map(stem, re.findall(r"\w+", text.lower())))
+
+
+def searched(path, query, key):
+    """Keys that a full text search finds."""
+    question = MatchQuery(query["fts"], query["column"])
+    table = lance.dataset(path).scanner(columns=[key], full_text_query=question, limit=100_000).to_table()
+    return sorted(table[key].to_pylist())
 
 
 def right_answer(query):
@@ -64,6 +83,12 @@ def test_refresh_and_query(name, indices, fixtures, webdav):
     assert committed or refused or not any(i["unindexed_fragments"] for i in expected["indices"] if i["name"] in indices)
     oracle.healthy(path)
     uses = expected["refresh"]["uses_index"]
+    for query in expected["queries"]:
+        if "fts" in query and "error" not in query and query["index"] in committed:
+            assert searched(path, query, key) == documents(path, query["column"], query["fts"], key), f"{name}: {query['fts']}"
+    if name.startswith(("stale_pages", "pruned_", "list_column")):
+        for index in committed:
+            assert command.audit(target, index)["findings"] == [], f"{name} {index}"
     for position, query in enumerate(expected["queries"]):
         if "filter" not in query or "error" in query or query["index"] not in committed:
             continue
@@ -85,6 +110,22 @@ def untouched(path, expected, committed, key):
         if "filter" in query and "error" not in query and query["index"] not in committed:
             found = answers(path, query, key)
             assert found == {k: query[k] for k in found}, query["filter"]
+
+
+def test_lists_that_were_not_pruned(fixtures, webdav):
+    """Lance left the old lists in the index; nothing in the manifest tells, an audit does, and a new index is right."""
+    target = webdav.put(fixtures / "tables" / "list_column_not_pruned.lance")
+    path = webdav.local(target)
+    report = command.audit(target, "l_idx")
+    assert report["counts"] and set(report["counts"]) <= {"ROW_OTHER_VALUE", "ROW_MISSING", "ROW_SURPLUS"}, report["counts"]
+    assert command.run("refresh", target, "l_idx")["transaction"] is None, "no fragment is unindexed"
+    command.run("create-index", target, "l_idx", "l", "LABEL_LIST", "--replace")
+    assert command.audit(target, "l_idx")["findings"] == []
+    expected = fixture_tables.expected(fixtures, "list_column_not_pruned")
+    for query in (q for q in expected["queries"] if q.get("index") == "l_idx" and "filter" in q):
+        wanted = right_answer(query)
+        found = answers(path, query, expected["key_column"])
+        assert found == {k: wanted[k] for k in found}, query["filter"]
 
 
 def test_refresh_on_a_branch(webdav, tmp_path):

@@ -1,9 +1,13 @@
 """Full text indexes: what is built here finds the same documents with the same scores as what Lance builds, and Lance carries it on."""
 
+import itertools
 import json
+import os
 import random
 import re
 import shutil
+import subprocess
+import sys
 
 import lance
 import lance.file
@@ -191,22 +195,117 @@ def as_lance(op, text):
     return BooleanQuery([(occurs[sign], PhraseQuery(phrase, COLUMN) if phrase else MatchQuery(word, COLUMN)) for sign, phrase, word in parts])
 
 
-@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
-@pytest.mark.parametrize("name", ["positions", "whitespace", "german"])
+@pytest.mark.parametrize(
+    "name,stable", [("positions", True), ("whitespace", False), *([("positions", False), ("german", True)] if os.environ.get("WHETSTONE_FULL") else [])]
+)
 def test_probes_name_the_rows_that_lance_finds(name, stable, tmp_path):
     path = write(tmp_path / "t.lance", random.Random(name), [400, 300], enable_stable_row_ids=stable)
     lance.dataset(str(path)).create_scalar_index(COLUMN, "INVERTED", name=INDEX, **SETTINGS[name])
     write(path, random.Random(6), [200])
     command.run("refresh", path, INDEX)
     some = 0
-    for op, text in ((op, text) for op, texts in PROBES.items() for text in texts):
+    every = [(op, text) for op, texts in PROBES.items() for text in texts]
+    # Node starts for each of them: every other one is enough for a sample.
+    for op, text in every if os.environ.get("WHETSTONE_FULL") else every[stable::2]:
         probe = command.run("probe", path, INDEX, op, text)
         found = lance.dataset(str(path)).scanner(columns=["id"], full_text_query=as_lance(op, text), limit=100_000, with_row_id=True).to_table()
         wanted = sorted(found["_rowid"].to_pylist())
         assert probe["exact"] and probe["rows"] == len(wanted), (op, text)
         assert [int(row) for row in probe["first_rows"]] == wanted[:1000], (op, text)
         some += len(wanted)
-    assert some > 1000
+    assert some > 500
+
+
+KINDS = {
+    "large_utf8": pa.large_string(), "list": pa.list_(pa.string()), "large_list": pa.large_list(pa.string()),
+    "list of large": pa.list_(pa.large_string()), "utf8": pa.string(),
+}  # fmt: skip
+WAYS = ["build", "refresh", "deferred", "merge", "absorb"]
+
+
+def cells():
+    every = list(itertools.product(KINDS, WAYS, [False, True]))
+    if os.environ.get("WHETSTONE_FULL"):
+        return every
+    seed = int(os.environ.get("WHETSTONE_SEED", "3"))
+    kinds, stable = list(KINDS), random.Random(seed).random() < 0.5
+    # Every kind and every way once.
+    return [(kinds[(i + seed) % len(kinds)], way, stable ^ (i % 2 == 1)) for i, way in enumerate(WAYS)]
+
+
+def typed(kind, texts_of):
+    if "list" not in kind:
+        return pa.array(texts_of, KINDS[kind])
+    # Elements, a null among them here and there; joined by spaces they are the text again.
+    cut = lambda text: None if text is None else [*text.split(" "), *([None] if len(text) % 3 == 0 else [])]  # noqa: E731
+    return pa.array([cut(text) for text in texts_of], KINDS[kind])
+
+
+def write_kind(path, kind, rng, sizes, **options):
+    first = lance.dataset(str(path)).count_rows() if path.exists() else 0
+    for rows in sizes:
+        table = pa.table({"id": pa.array(range(first, first + rows), pa.int64()), COLUMN: typed(kind, texts(rng, rows))})
+        lance.write_dataset(table, str(path), mode="append" if path.exists() else "create", **options)
+        first += rows
+    return path
+
+
+@pytest.mark.parametrize("cell", cells(), ids=lambda cell: "-".join(map(str, cell)))
+def test_every_column_type_in_every_way(cell, tmp_path):
+    kind, way, stable = cell
+    settings = {"with_position": True, "stem": False}
+    rng = random.Random(str(cell))
+    path = write_kind(tmp_path / "t.lance", kind, rng, [300, 200], enable_stable_row_ids=stable)
+    lance.dataset(str(path)).delete("id % 9 = 2")
+    if way != "build":
+        lance.dataset(str(path)).create_scalar_index(COLUMN, "INVERTED", name=INDEX, train=way != "deferred", **settings)
+    write_kind(path, kind, rng, [150, 100])
+    lance.dataset(str(path)).delete("id % 13 = 5")
+    if way == "build":
+        command.run("create-index", path, INDEX, COLUMN, "INVERTED", "--num-segments", 2, *parameters(settings))
+    else:
+        command.run("refresh", path, INDEX, *(["--absorb"] if way == "absorb" else ["--num-segments", "2"]))
+    if way == "merge":
+        plan = command.run("merge", path, INDEX, "--dry-run")
+        assert len(plan["tasks"][0]["merge_of"]["segments"]) == 3
+        command.run("merge", path, INDEX)
+    oracle.healthy(path)
+    oracle.fully_covered(path, INDEX)
+    assert command.audit(path, INDEX)["findings"] == []
+    other = twin(path, tmp_path / "other.lance", settings)
+    # Only rows deleted since Lance's own segment was built still count in its statistics.
+    same_answers(path, other, settings, scores=way != "refresh")
+    write_kind(path, kind, rng, [80])
+    lance.dataset(str(path)).optimize.optimize_indices(num_indices_to_merge=10)
+    assert len(oracle.fully_covered(path, INDEX)) == 1, "Lance merges our segments with its own"
+    same_answers(path, twin(path, other, settings), settings, scores=False)
+    lance.dataset(str(path)).delete("id % 5 = 0")
+    lance.dataset(str(path)).optimize.compact_files(target_rows_per_fragment=5000)
+    same_answers(path, twin(path, other, settings), settings, scores=False)
+
+
+@pytest.mark.parametrize("version", [1, 3])
+def test_other_posting_formats_of_lance(version, tmp_path):
+    """Segments of format 1 are extended by ours of format 2, those of format 3 are refused by name."""
+    path = write(tmp_path / "t.lance", random.Random(4), [200])
+    settings = {"stem": False, **({"block_size": 256} if version == 3 else {})}
+    script = f"import lance; lance.dataset({str(path)!r}).create_scalar_index({COLUMN!r}, 'INVERTED', name={INDEX!r}, **{settings!r})"
+    subprocess.run([sys.executable, "-c", script], check=True, env={**os.environ, "LANCE_FTS_FORMAT_VERSION": str(version)})
+    assert oracle.describe(path, INDEX).segments[0].index_version == version
+    write(path, random.Random(5), [150])
+    if version == 3:
+        with pytest.raises(command.Failed) as failed:
+            command.run("refresh", path, INDEX)
+        assert failed.value.code == "UNSUPPORTED_FEATURE" and failed.value.changed == "nothing"
+        return
+    assert command.run("refresh", path, INDEX)["established"] == [1]
+    oracle.healthy(path)
+    same_answers(path, twin(path, tmp_path / "other.lance", settings), settings, scores=False)
+    report = command.audit(path, INDEX)
+    assert report["findings"] == [] and report["notes"], report
+    assert command.run("merge", path, INDEX)["established"] == [0, 1], "it is read from its column"
+    assert oracle.describe(path, INDEX).segments[0].index_version == 2
+    same_answers(path, twin(path, tmp_path / "other.lance", settings), settings)
 
 
 def test_other_settings_are_refused_before_anything_is_built(tmp_path):

@@ -55,6 +55,42 @@ def test_all_into_one_and_into_two(method, split):
     oracle.agree(path, tables.INDEX, filters(path, method))
 
 
+def test_files_are_taken_where_they_do(split):
+    path = split("ZONEMAP")
+    plan = command.run("merge", path, tables.INDEX, "--dry-run")
+    (task,) = plan["tasks"]
+    (note,) = [w["evidence"] for w in plan["warnings"] if w["rule"].startswith("merge_from")]
+    assert len(task["merge_of"]["segments"]) == 6 and "6 segments are taken from their files" in note
+    plan = command.run("merge", path, tables.INDEX, "--reread", "--dry-run")
+    assert "merge_of" not in plan["tasks"][0] and not [w for w in plan["warnings"] if w["rule"].startswith("merge_from")]
+
+    # Zones that were cut otherwise are read from the column, the others are not.
+    tables.write(path, "int64", [70], np.random.default_rng(1), 10_000)
+    command.run("refresh", path, tables.INDEX, "--param", "rows_per_zone=16")
+    plan = command.run("merge", path, tables.INDEX, "--dry-run")
+    notes = {w["rule"]: w["evidence"] for w in plan["warnings"]}
+    # The newest segment says how the merged one is built.
+    assert plan["index"]["params"]["rows_per_zone"] == 16
+    assert len(plan["tasks"][0]["merge_of"]["segments"]) == 1 and "other parameters" in notes["merge_from_column"]
+    assert command.run("merge", path, tables.INDEX)["segments_removed"] == 7
+    oracle.healthy(path)
+    oracle.fully_covered(path, tables.INDEX)
+    oracle.agree(path, tables.INDEX, filters(path, "ZONEMAP"))
+    assert command.audit(path, tables.INDEX)["findings"] == []
+
+
+def test_a_damaged_segment_is_read_from_its_column(split):
+    path = split("BTREE")
+    (uuid,) = [str(s.uuid) for s in oracle.describe(path, tables.INDEX).segments if min(s.fragment_ids) == 3]
+    file = path / "_indices" / uuid / "page_data.lance"
+    bytes_ = bytearray(file.read_bytes())
+    bytes_[-40:-30] = b"\xff" * 10
+    file.write_bytes(bytes_)
+    assert command.run("merge", path, tables.INDEX)["segments_added"] == 1
+    oracle.agree(path, tables.INDEX, filters(path, "BTREE"))
+    assert command.audit(path, tables.INDEX)["findings"] == []
+
+
 def test_chosen_segments_beside_others(split):
     path = split("BTREE")
     chosen = [str(s.uuid) for s in oracle.describe(path, tables.INDEX).segments if min(s.fragment_ids) in (2, 3)]

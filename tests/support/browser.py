@@ -45,11 +45,15 @@ class Browser:
 
     def refresh(self, target, index, options, store=None, workers=2):
         """The report of a refresh done in the page; its build ran in Web Workers."""
-        answer = self.ask({"target": target, "index": index, "options": options, "store": store or None, "workers": workers})
+        return self.run("refresh", target, [index], options, store, workers)
+
+    def run(self, method, target, arguments, options, store=None, workers=2):
+        """The report of a job done in the page: a method of its table, whose builds ran in Web Workers."""
+        answer = self.ask({"target": target, "method": method, "arguments": arguments, "options": options, "store": store or None, "workers": workers})
         if "error" in answer:
             error = answer["error"]
             raise command.Failed(error["code"], error["message"], error.get("changed"), None, json.dumps(answer))
-        assert answer["workers"] >= 1, f"no Web Worker was started: {answer}"
+        assert answer["workers"] >= 1 or not answer["report"]["segments_added"], f"no Web Worker was started: {answer}"
         assert answer["version"] == answer["report"]["version"], "the handle did not advance to what it committed"
         return answer["report"]
 

@@ -1,5 +1,5 @@
 // Drives one Chromium page with the package's browser build: one JSON job per line on stdin, one JSON answer per line on stdout.
-// A job is { target, index, options, store, workers }; the page does what a user's page would do, with real Web Workers.
+// A job is { target, method, arguments, options, store, workers }; the page does what a user's page would do, with real Web Workers.
 import { createServer } from "node:http";
 import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
@@ -38,21 +38,21 @@ page.on("pageerror", (error) => console_.push(String(error)));
 page.on("worker", () => { workers += 1; });
 await page.goto(`http://127.0.0.1:${server.address().port}/`);
 
-async function refresh(job) {
+async function run(job) {
   workers = 0;
-  const answer = await page.evaluate(async ({ target, index, options, store, size }) => {
+  const answer = await page.evaluate(async ({ target, method, arguments: given, options, store, size }) => {
     const whetstone = await import("/browser.js");
     const table = await whetstone.open(target, store ? { store } : {});
     const pool = new whetstone.WorkerPool({ size });
     try {
-      return { report: await table.refresh(index, { ...options, pool }), version: table.version };
+      return { report: await table[method](...given, { ...options, pool }), version: table.version };
     } catch (error) {
       return { error: { code: error.code ?? "NOT_TYPED", message: String(error.message ?? error), changed: error.changed } };
     } finally {
       await pool.close();
       table.close();
     }
-  }, { target: job.target, index: job.index, options: job.options ?? {}, store: job.store, size: job.workers ?? 2 });
+  }, { target: job.target, method: job.method, arguments: job.arguments, options: job.options ?? {}, store: job.store, size: job.workers ?? 2 });
   return { ...answer, workers, console: console_.splice(0) };
 }
 
@@ -71,13 +71,13 @@ async function script(job) {
   return { ...(error ? { error } : {}), workers, console: console_.splice(0) };
 }
 
-const jobs = { refresh, script, close: async () => null };
+const jobs = { run, script, close: async () => null };
 process.stdout.write(`${JSON.stringify({ ready: true })}\n`);
 for await (const line of createInterface({ input: process.stdin })) {
   const job = JSON.parse(line);
   let answer;
   try {
-    answer = await jobs[job.kind ?? "refresh"](job);
+    answer = await jobs[job.kind ?? "run"](job);
   } catch (error) {
     answer = { error: { code: "DRIVER", message: String(error.stack ?? error) }, console: console_.splice(0) };
   }

@@ -48,6 +48,15 @@ def run(*arguments, env=None, timeout=120):
     return finish(start(*arguments, "--json", env=env), timeout)
 
 
+def audit(*arguments, env=None, timeout=120):
+    """The report of an audit, whatever it found: findings are exit 1."""
+    process = start("audit", *arguments, "--json", env=env)
+    out, err = process.communicate(timeout=timeout)
+    report = json.loads(out)
+    assert process.returncode == (1 if report["findings"] else 0), out + err
+    return report
+
+
 def failure(status, out, err):
     """The error document of a run with --json is the one document on stdout."""
     try:

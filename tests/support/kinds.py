@@ -109,8 +109,14 @@ def filters(method, kind, name, first=0):
         ]  # fmt: skip
         return served, [f"{name} is null", f"{name} is not null"]
     if kind == "bool":
-        return [name, f"{name} = false", f"not {name}", f"{name} is null", f"{name} is not null"], []
+        served = [name, f"{name} = false", f"{name} is null", f"{name} is not null"]
+        return (served, [f"not {name}"]) if method == "ZONEMAP" else ([*served, f"not {name}"], [])
     at = [literal(kind, first + n) for n in (0, 7, 30, 59, 63)]
     equal = [*(f"{name} = {value}" for value in at), f"{name} in ({at[1]}, {at[4]}, {at[2]})", f"{name} is null"]
     other = [f"{name} < {at[2]}", f"{name} >= {at[3]}", f"{name} between {at[1]} and {at[2]}", f"{name} is not null", f"{name} != {at[1]}"]
-    return (equal, other) if method == "BLOOMFILTER" else (equal + other, [])
+    if kind in TEXTS and method in ("BTREE", "ZONEMAP"):
+        other = [f"{name} like 'al%'", f"{name} like 'nothing%'", f"starts_with({name}, 'gamma')", *other]
+    if method == "BLOOMFILTER":
+        return equal, other
+    # Zones cannot tell where a value is not.
+    return (equal + other[:-1], other[-1:]) if method == "ZONEMAP" else (equal + other, [])
