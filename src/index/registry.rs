@@ -39,7 +39,7 @@ const FULL_ONLY: [&str; 4] = ["BLOOMFILTER", "LABEL_LIST", "NGRAM", "INVERTED"];
 
 /// The methods this build maintains.
 pub fn methods() -> &'static [&'static dyn IndexMethod] {
-    &METHODS
+    METHODS
 }
 
 /// One index type Lance 14 knows: the key of its details message, the name in options, pylance's display name.

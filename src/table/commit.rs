@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::handle::{Table, transaction_of};
 use super::reading::{manifest_path, read_manifest};
-use super::succession::{Place, place_of};
+use super::succession::{Ours, Place, place_of};
 use crate::error::{Changed, Error, ErrorCode, Result};
 use crate::format::manifest::ManifestFile;
 use crate::format::naming::Naming;
@@ -81,14 +81,7 @@ impl Table {
             }
         };
         let outcome = match self.resolve(&next.transaction.uuid, next.version, clue).await {
-            CommitOutcome::Landed(table) => match place_of(self, &next).await {
-                Place::InHistory => CommitOutcome::Landed(table),
-                // Nobody but us can have made it, and nobody builds on it.
-                Place::Overtaken(by) => {
-                    CommitOutcome::Overtaken { by, left: store.delete(&path).await.is_err().then(|| path.clone()) }
-                }
-                Place::Unclear(why) => CommitOutcome::Unknown(not_known(&next.transaction.uuid, next.version, &why)),
-            },
+            CommitOutcome::Landed(table) => self.placed(table, next.transaction, Some(next.manifest.len() as u64)).await,
             other => other,
         };
         if matches!(outcome, CommitOutcome::Lost { taken: Some(_), .. } | CommitOutcome::Overtaken { left: None, .. }) {
@@ -96,6 +89,20 @@ impl Table {
             let _ = store.delete(&txn).await;
         }
         Ok(outcome)
+    }
+
+    /// What a version that carries our transaction amounts to: it counts only as part of the history.
+    pub(super) async fn placed(&self, table: Table, transaction: &Transaction, size: Option<u64>) -> CommitOutcome {
+        let version = table.version();
+        match place_of(self, &Ours { version, transaction, size }).await {
+            Place::InHistory => CommitOutcome::Landed(table),
+            // Nobody but us can have made it, and nobody builds on it.
+            Place::Overtaken(by) => {
+                let path = table.manifest_path();
+                CommitOutcome::Overtaken { by, left: self.store().delete(&path).await.is_err().then_some(path) }
+            }
+            Place::Unclear(why) => CommitOutcome::Unknown(not_known(&transaction.uuid, version, &why)),
+        }
     }
 
     /// Whose is `version`? Reads it back until that is certain, at most three times.

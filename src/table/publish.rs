@@ -237,18 +237,7 @@ impl Run<'_> {
                     return Err(Error::new(ErrorCode::CommitUnknown, text));
                 }
             }
-            CommitOutcome::Overtaken { by, left } => {
-                self.refused = 0;
-                self.pending = None;
-                // The transaction has a version that is none: the next attempt is another one.
-                self.uuid = latest.store().env().uuid();
-                let still = left.map(|path| format!("; {path} is none of the history and could not be removed"));
-                let why = format!(
-                    "version {by} was there before, and what lay between had been cleaned up{}",
-                    still.unwrap_or_default()
-                );
-                self.attempts.push(Attempt::new(next, "lost", Some(why)));
-            }
+            CommitOutcome::Overtaken { by, left } => self.overtaken(next, by, left),
             CommitOutcome::Unknown(error) => {
                 self.attempts.push(Attempt::new(next, "unknown", Some(error.message().to_owned())));
                 self.pending = Some((next, change));
@@ -270,14 +259,37 @@ impl Run<'_> {
             return Err(Error::new(ErrorCode::CommitUnknown, text));
         };
         let owner = there.transaction(version).await?;
-        let Some((_, change)) = self.pending.take() else { return Ok(None) };
-        if !owner.is_some_and(|transaction| transaction.uuid.eq_ignore_ascii_case(&self.uuid.to_string())) {
+        let Some(transaction) = owner.filter(|owner| owner.uuid.eq_ignore_ascii_case(&self.uuid.to_string())) else {
+            self.pending = None;
             return Ok(None);
+        };
+        let size = there.manifest_bytes().map(|bytes| bytes.len() as u64);
+        match there.placed(there.clone(), &transaction, size).await {
+            CommitOutcome::Landed(there) => {
+                let Some((_, change)) = self.pending.take() else { return Ok(None) };
+                if let Some(last) = self.attempts.iter_mut().rfind(|a| a.version == version) {
+                    let why = "the store's answer was lost, the commit was not".to_owned();
+                    *last = Attempt::new(version, "committed", Some(why));
+                }
+                Ok(Some(committed(there, change, self.attempts.clone(), self.uuid)))
+            }
+            CommitOutcome::Overtaken { by, left } => {
+                self.overtaken(version, by, left);
+                Ok(None)
+            }
+            CommitOutcome::Unknown(error) => Err(error),
+            CommitOutcome::Lost { .. } => Err(Error::internal("a version that is ours was lost")),
         }
-        if let Some(last) = self.attempts.iter_mut().rfind(|a| a.version == version) {
-            *last = Attempt::new(version, "committed", Some("the store's answer was lost, the commit was not".to_owned()));
-        }
-        Ok(Some(committed(there, change, self.attempts.clone(), self.uuid)))
+    }
+
+    /// Our version is none of the history: the next attempt is another transaction, since this one has a version already.
+    fn overtaken(&mut self, version: u64, by: u64, left: Option<String>) {
+        self.refused = 0;
+        self.pending = None;
+        self.uuid = self.newest.store().env().uuid();
+        let still = left.map(|path| format!("; {path} is none of the history and could not be removed"));
+        let why = format!("version {by} was there before, and what lay between had been cleaned up{}", still.unwrap_or_default());
+        self.attempts.push(Attempt::new(version, "lost", Some(why)));
     }
 
     /// The error with the attempts so far; when one of them may still succeed, it is not known what will have been committed.

@@ -3,7 +3,6 @@
 //! Create-if-absent alone does not prove it: a writer that slept while others committed and a cleanup removed their old versions
 //! finds the number it wants free again. What it then creates lies below the newest version and is nobody's basis.
 
-use super::commit::NextVersion;
 use super::handle::{Table, transaction_of};
 use super::latest::{Listed, manifests};
 use super::reading::{manifest_path, read_manifest};
@@ -34,8 +33,18 @@ pub(super) enum Place {
     Unclear(String),
 }
 
-/// Where the version just created on top of `base` stands. Costs one listing when nobody else commits.
-pub(super) async fn place_of(base: &Table, next: &NextVersion<'_>) -> Place {
+/// A version that carries our transaction.
+pub(super) struct Ours<'a> {
+    /// Its number.
+    pub(super) version: u64,
+    /// The transaction.
+    pub(super) transaction: &'a Transaction,
+    /// Size of its manifest in bytes; `None` = any.
+    pub(super) size: Option<u64>,
+}
+
+/// Where our version of the table of `base` (at any version) stands. Costs one listing when nobody else commits.
+pub(super) async fn place_of(base: &Table, next: &Ours<'_>) -> Place {
     let mut why = String::new();
     for attempt in 0..TRIES {
         if attempt > 0 {
@@ -50,11 +59,11 @@ pub(super) async fn place_of(base: &Table, next: &NextVersion<'_>) -> Place {
     Place::Unclear(why)
 }
 
-async fn look(base: &Table, next: &NextVersion<'_>) -> Result<Place> {
+async fn look(base: &Table, next: &Ours<'_>) -> Result<Place> {
     let Some(listed) = listed(base, next.version).await? else { return without_listing(base, next).await };
     let time = |found: &Listed| found.entry.modified_ms;
     // A version of that number and another size is the one that was there before: the listing is older than ours.
-    let ours = |l: &&Listed| l.version == next.version && l.entry.size == next.manifest.len() as u64;
+    let ours = |l: &&Listed| l.version == next.version && next.size.is_none_or(|size| l.entry.size == size);
     let Some(own) = listed.iter().find(ours) else { return without_listing(base, next).await };
     let Some(above) = listed.iter().find(|l| l.version > next.version) else { return Ok(Place::InHistory) };
     let older = time(above).zip(time(own)).map(|(above, own)| own.saturating_sub(above));
@@ -81,7 +90,7 @@ async fn listed(base: &Table, version: u64) -> Result<Option<Vec<Listed>>> {
 }
 
 /// Without a listing, or with one that is older than our own version: what can be read decides.
-async fn without_listing(base: &Table, next: &NextVersion<'_>) -> Result<Place> {
+async fn without_listing(base: &Table, next: &Ours<'_>) -> Result<Place> {
     let Some(above) = next.version.checked_add(1) else { return Ok(Place::InHistory) };
     match read_manifest(base.store(), base.naming(), above, None).await {
         Ok(fetched) => return judge(base, next, &fetched.file, None).await,
@@ -89,20 +98,20 @@ async fn without_listing(base: &Table, next: &NextVersion<'_>) -> Result<Place> 
         Err(error) => return Err(error),
     }
     // A cleanup takes older versions first: while the one below is there, none above it was cleaned up.
-    let path = manifest_path(base.naming(), base.version());
+    let below = next.version.saturating_sub(1);
+    let path = manifest_path(base.naming(), below);
     match base.store().get_range(&path, 0..1).await {
         Ok(_) => Ok(Place::InHistory),
         Err(error) if is_not_found(&error) => Ok(Place::Unclear(format!(
-            "the store does not list version {}, and version {} was cleaned up meanwhile",
-            next.version,
-            base.version()
+            "the store does not list version {}, and version {below} was cleaned up meanwhile",
+            next.version
         ))),
         Err(error) => Err(error),
     }
 }
 
 /// Was the version `above` built on ours? `older` = by how much it is older, by the store's clock.
-async fn judge(base: &Table, next: &NextVersion<'_>, above: &ManifestFile, older: Option<i64>) -> Result<Place> {
+async fn judge(base: &Table, next: &Ours<'_>, above: &ManifestFile, older: Option<i64>) -> Result<Place> {
     let version = above.manifest.version;
     let operation = transaction_of(base.store(), base.naming(), above).await?.map(|t: Transaction| t.operation);
     let (new, removed) = match &next.transaction.operation {

@@ -417,6 +417,7 @@ fn remapped(
         fragments,
         rows: 1,
         copy_of: None,
+        merge_of: None,
         max_bytes: None,
     };
     let built = futures::executor::block_on(build_segment(store, Arc::new(after.clone()), &task, &mut |_| {})).unwrap();

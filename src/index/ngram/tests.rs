@@ -89,7 +89,7 @@ fn inspection() {
         json!({
             "method": "NGRAM", "index_version": 0, "rows_with_tokens": 2, "nulls": 1, "tokens": 2, "postings": 3,
             "posting_bytes": seen["posting_bytes"],
-            "largest": [{"token": "the", "rows": 2}, {"token": "hem", "rows": 1}], "problems": [],
+            "largest": [{"token": "the", "rows": 2}, {"token": "hem", "rows": 1}], "problems": [], "remarks": [],
         })
     );
     assert!(seen["posting_bytes"].as_u64().unwrap() > 3 * 30);
