@@ -206,6 +206,9 @@ const handlers: Handlers = {
   async transaction() {
     return null;
   },
+  async forecast() { throw fail("UNSUPPORTED_METHOD", "a made-up table has no forecast"); },
+  async explainPair() { throw fail("UNSUPPORTED_METHOD", "a made-up table has no compaction"); },
+  async sql() { throw fail("UNSUPPORTED_METHOD", "a made-up table answers no statements"); },
   async inspect() { throw fail("UNSUPPORTED_METHOD", "a made-up table has no files"); },
   async audit() { throw fail("UNSUPPORTED_METHOD", "a made-up table has no files"); },
   async probe() { throw fail("UNSUPPORTED_METHOD", "a made-up table has no files"); },

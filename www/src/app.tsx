@@ -6,7 +6,7 @@ import type { StoreKeys } from "./engine/protocol.js";
 import { count, tableName } from "./lib/format.js";
 import { healthLines } from "./lib/health.js";
 import { find } from "./lib/search.js";
-import { formatState, parseState, withoutSecrets } from "./lib/url.js";
+import { formatState, parseState, VIEWS, withoutSecrets } from "./lib/url.js";
 import type { PageState, Selection } from "./lib/url.js";
 import { LayoutMap } from "./map/LayoutMap.js";
 import type { GhostRun } from "./map/draw.js";
@@ -21,6 +21,8 @@ import { FragmentTable, RunTables } from "./parts/TableView.js";
 import { useTheme } from "./parts/theme.js";
 import { Unfinished } from "./parts/Unfinished.js";
 import { VersionLine } from "./parts/VersionLine.js";
+import { Console } from "./console/Console.js";
+import { WhatIf } from "./whatif/WhatIf.js";
 import { VersionDiffPanel } from "./versions/VersionDiff.js";
 import { Icon } from "./parts/basics.js";
 import type { Job } from "./jobs/choice.js";
@@ -28,6 +30,7 @@ import { JobDialog } from "./jobs/JobDialog.js";
 import { useSession } from "./session.js";
 
 const NO_GHOSTS: GhostRun[] = [];
+const VIEW_NAMES = { map: "map", table: "table", "what-if": "what if", sql: "SQL" } as const;
 
 export function App(): JSX.Element {
   const [state, setState] = useState<PageState>(() => parseState(window.location.search));
@@ -161,7 +164,7 @@ export function App(): JSX.Element {
                 <div class="panel-head">
                   <h2 id="layout-title">Layout</h2>
                   <div class="segmented" role="group" aria-label="View">
-                    {(["map", "table"] as const).map((view) => <button key={view} type="button" aria-pressed={state.view === view} onClick={() => change({ view })}>{view}</button>)}
+                    {VIEWS.map((view) => <button key={view} type="button" aria-pressed={state.view === view} onClick={() => change({ view })}>{VIEW_NAMES[view]}</button>)}
                   </div>
                   {state.view === "map" && (
                     <>
@@ -174,8 +177,10 @@ export function App(): JSX.Element {
                   )}
                 </div>
                 {!layout && <div class="map-bones" style={{ height: `${lanesHeight(laneBoxes(3, state.groups)) + 40}px` }} aria-hidden="true" />}
-                {layout && layout.columns.ids.length === 0 && layout.retired.length === 0 && <p class="empty">This version has no fragments. Once rows are appended, they show up here.</p>}
-                {layout && (layout.columns.ids.length > 0 || layout.retired.length > 0) && (state.view === "map"
+                {layout && state.view === "sql" && <Console session={session} layout={layout} target={state.url!} old={old} />}
+                {layout && state.view !== "sql" && layout.columns.ids.length === 0 && layout.retired.length === 0 && <p class="empty">This version has no fragments. Once rows are appended, they show up here.</p>}
+                {layout && state.view === "what-if" && layout.columns.ids.length > 0 && <WhatIf session={session} layout={layout} target={state.url} themeStamp={theme.stamp} />}
+                {layout && (state.view === "map" || state.view === "table") && (layout.columns.ids.length > 0 || layout.retired.length > 0) && (state.view === "map"
                   ? <>
                       <LayoutMap layout={layout} widths={state.widths} showGroups={state.groups} selection={state.selection} window={state.window} ghosts={ghosts} themeStamp={theme.stamp} onSelect={select} onWindow={setWindow} />
                       <Legend retired={layout.retired.length > 0} unknown={layout.lanes.some((lane) => !lane.index.coverage_known)} groups={state.groups} />

@@ -2,7 +2,7 @@
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { EngineClient, failureOf } from "./engine/client.js";
-import type { AuditReport, CommittingEvent, ErrorDocument, Plan, Probe, ProgressEvent, SegmentContents } from "./engine/documents.js";
+import type { AuditReport, CommittingEvent, ErrorDocument, ForecastOptions, LayoutForecast, Pair, Plan, Probe, ProgressEvent, SegmentContents, SqlResult } from "./engine/documents.js";
 import type { Counted, OpenedTable, RunResult, StoreKeys } from "./engine/protocol.js";
 import type { Choice } from "./jobs/choice.js";
 import { fateOf, forget, keep, keptFor } from "./lib/commits.js";
@@ -25,6 +25,10 @@ export interface Session {
   inspect: (index: string, signal: AbortSignal) => Promise<SegmentContents[]>;
   audit: (index: string, sample: number | null, signal: AbortSignal, audited: (rows: number, total: number) => void) => Promise<AuditReport>;
   probe: (index: string, op: string, value: string | null, signal: AbortSignal) => Promise<Probe>;
+  forecast: (options: ForecastOptions, signal: AbortSignal) => Promise<LayoutForecast>;
+  explainPair: (a: number, b: number, signal: AbortSignal) => Promise<Pair>;
+  /** Answers a statement; one that would change the table only comes back with its plan. */
+  sql: (text: string, signal: AbortSignal) => Promise<SqlResult>;
   /** Another version of the table, without showing it. */
   version: (version: number, signal: AbortSignal) => Promise<OpenedTable>;
   /** Shows the version a run committed. */
@@ -206,9 +210,12 @@ export function useSession(target: string | null, version: number | null, keys: 
     [onShow],
   );
   const probe = useCallback((index: string, op: string, value: string | null, signal: AbortSignal) => onShow(signal, (at) => client.call("probe", { handle: at, index, op, value }, { signal })), [onShow]);
+  const forecast = useCallback((options: ForecastOptions, signal: AbortSignal) => onShow(signal, (at) => client.call("forecast", { handle: at, options }, { signal })), [onShow]);
+  const explainPair = useCallback((a: number, b: number, signal: AbortSignal) => onShow(signal, (at) => client.call("explainPair", { handle: at, a, b }, { signal })), [onShow]);
+  const sql = useCallback((text: string, signal: AbortSignal) => onShow(signal, (at) => client.call("sql", { handle: at, text }, { signal })), [onShow]);
   const adopt = useCallback((next: OpenedTable) => {
     if (target !== null) accept(next, target);
   }, [target, accept]);
 
-  return { table, loading, failure, requests, reload, plan, run, inspect, audit, probe, version: another, adopt, unfinished, dismiss };
+  return { table, loading, failure, requests, reload, plan, run, inspect, audit, probe, forecast, explainPair, sql, version: another, adopt, unfinished, dismiss };
 }

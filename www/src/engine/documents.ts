@@ -1,7 +1,8 @@
 // The documents the page reads are the package's own. The page draws them; it decides nothing that is not in them.
 
 export type {
-  Advice, AuditFinding, AuditReport, BuildPlan, BuildTask, Changed, CommittingEvent, CoverageColumn, DropIndexPlan, FieldInfo, FragmentColumns, IndexInfo, Plan, Probe,
-  ProgressEvent, RefreshPlan, RefreshReport, RequestEvent, SegmentContents, SegmentFate, SegmentInfo, ShowDocument, TransactionInfo, VersionInfo,
+  Advice, AuditFinding, AuditReport, BuildPlan, BuildTask, Changed, CommittingEvent, CompactionPlan, CoverageColumn, DropIndexPlan, FieldInfo, ForecastOptions, FragmentColumns,
+  IndexInfo, LayoutColumns, LayoutForecast, Pair, Plan, Probe, ProgressEvent, RefreshPlan, RefreshReport, RequestEvent, SegmentContents, SegmentFate, SegmentInfo,
+  ShowDocument, SqlResult, TransactionInfo, VersionInfo,
   ErrorCode, ErrorDocument,
 } from "whetstone";

@@ -144,6 +144,19 @@ const handlers: Handlers = {
   async probe({ handle, index, op, value }, signal) {
     return held(handle).table.probe(index, op, value ?? undefined, { signal });
   },
+  async forecast({ handle, options }, signal) {
+    return held(handle).table.forecast({ ...options, signal });
+  },
+  async explainPair({ handle, a, b }, signal) {
+    return held(handle).table.explainPair(a, b, { signal });
+  },
+  async sql({ handle, text }, signal) {
+    const { table } = held(handle);
+    if (/^\s*(explain|show)\b/i.test(text)) return table.sql(text, { signal });
+    // The page runs the plan itself, after a second yes and with its own bookkeeping.
+    await table.reload({ signal });
+    return { ...await table.sql(`EXPLAIN ${text}`, { signal }), explain: false };
+  },
   async transaction({ handle, uuid }, signal) {
     return held(handle).table.transaction(uuid, { signal });
   },

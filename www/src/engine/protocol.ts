@@ -1,8 +1,8 @@
 // What the page and its engine worker say to each other. Everything is plain data; functions stay on their side.
 
 import type {
-  AuditReport, CommittingEvent, ErrorDocument, FieldInfo, FragmentColumns, Plan, Probe, ProgressEvent, RefreshReport, SegmentContents, ShowDocument, TransactionInfo,
-  VersionInfo,
+  AuditReport, CommittingEvent, ErrorDocument, FieldInfo, ForecastOptions, FragmentColumns, LayoutForecast, Pair, Plan, Probe, ProgressEvent, RefreshReport, SegmentContents,
+  ShowDocument, SqlResult, TransactionInfo, VersionInfo,
 } from "./documents.js";
 import type { Choice } from "../jobs/choice.js";
 
@@ -67,6 +67,10 @@ export interface Calls {
   inspect: { argument: { handle: number; index: string }; answer: SegmentContents[] };
   audit: { argument: { handle: number; index: string; sample: number | null }; answer: AuditReport };
   probe: { argument: { handle: number; index: string; op: string; value: string | null }; answer: Probe };
+  forecast: { argument: { handle: number; options: ForecastOptions }; answer: LayoutForecast };
+  explainPair: { argument: { handle: number; a: number; b: number }; answer: Pair };
+  /** A statement that would change the table is planned on its latest version, and not run. */
+  sql: { argument: { handle: number; text: string }; answer: SqlResult };
   transaction: { argument: { handle: number; uuid: string }; answer: TransactionInfo | null };
 }
 

@@ -8,6 +8,10 @@ export type Selection =
   | { kind: "segment"; uuid: string }
   | { kind: "index"; name: string };
 
+/** What the layout panel shows. */
+export const VIEWS = ["map", "table", "what-if", "sql"] as const;
+export type View = (typeof VIEWS)[number];
+
 export interface PageState {
   /** Address of the table as it was typed, without secrets. */
   url: string | null;
@@ -15,7 +19,7 @@ export interface PageState {
   selection: Selection | null;
   widths: "rows" | "equal";
   groups: boolean;
-  view: "map" | "table";
+  view: View;
   /** Visible part of the axis as shares of the whole, null when everything is in view. */
   window: [number, number] | null;
   query: string;
@@ -63,7 +67,7 @@ export function parseState(search: string): PageState {
   state.selection = parseSelection(p.get("sel"));
   state.widths = p.get("w") === "equal" ? "equal" : "rows";
   state.groups = p.get("groups") !== "off";
-  state.view = p.get("view") === "table" ? "table" : "map";
+  state.view = VIEWS.find((view) => view === p.get("view")) ?? "map";
   state.query = (p.get("q") ?? "").slice(0, 200);
   state.changes = p.get("changes") === "on";
   state.job = parseJob(p);
@@ -123,7 +127,7 @@ export function formatState(state: PageState): string {
   if (state.selection) p.set("sel", formatSelection(state.selection));
   if (state.widths === "equal") p.set("w", "equal");
   if (!state.groups) p.set("groups", "off");
-  if (state.view === "table") p.set("view", "table");
+  if (state.view !== "map") p.set("view", state.view);
   if (state.window) p.set("z", state.window.map((x) => trimZeros(x.toFixed(6))).join("-"));
   if (state.query) p.set("q", state.query);
   if (state.changes) p.set("changes", "on");

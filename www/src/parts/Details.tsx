@@ -1,7 +1,10 @@
 // What is selected, with values to copy.
 
 import type { ComponentChildren, JSX } from "preact";
+import { useEffect } from "preact/hooks";
+import type { Pair } from "../engine/documents.js";
 import { Inside } from "../inside/Inside.js";
+import { useAsked } from "../inside/useAsked.js";
 import { bytes, count, moment, name, percent, plural, ranges, shortUuid } from "../lib/format.js";
 import type { Selection } from "../lib/url.js";
 import { positionOf } from "../map/axis.js";
@@ -18,7 +21,7 @@ export function Details({ session, layout, selection, target, onSelect }: {
   return (
     <section class="panel details" aria-labelledby="details-title" aria-live="polite">
       <h2 id="details-title">Details</h2>
-      {layout && selection ? <Chosen layout={layout} selection={selection} onSelect={onSelect} /> : (
+      {layout && selection ? <Chosen session={session} layout={layout} selection={selection} onSelect={onSelect} /> : (
         <p class="quiet">Click a fragment or a segment on the map. Shift-click a second fragment to see whether the two may be merged.</p>
       )}
       {layout && lane && <Inside key={lane.index.name} session={session} layout={layout} index={lane.index} uuid={selection?.kind === "segment" ? selection.uuid : null} target={target} />}
@@ -33,9 +36,9 @@ function chosenLane(layout: Layout, selection: Selection): Lane | undefined {
   return place && layout.lanes[place.lane];
 }
 
-function Chosen({ layout, selection, onSelect }: { layout: Layout; selection: Selection; onSelect: (s: Selection | null) => void }): JSX.Element {
+function Chosen({ session, layout, selection, onSelect }: { session: Session; layout: Layout; selection: Selection; onSelect: (s: Selection | null) => void }): JSX.Element {
   if (selection.kind === "fragment") return <FragmentDetails layout={layout} id={selection.id} onSelect={onSelect} />;
-  if (selection.kind === "pair") return <PairDetails layout={layout} a={selection.a} b={selection.b} />;
+  if (selection.kind === "pair") return <PairDetails session={session} layout={layout} a={selection.a} b={selection.b} />;
   if (selection.kind === "segment") {
     const lane = chosenLane(layout, selection);
     const segment = lane?.segments[layout.byUuid.get(selection.uuid)!.segment];
@@ -84,8 +87,10 @@ function FragmentDetails({ layout, id, onSelect }: { layout: Layout; id: number;
   );
 }
 
-/** Would a compaction be allowed to merge two fragments? Only neighbours in a chain of the same set of segments may be. */
-function PairDetails({ layout, a, b }: { layout: Layout; a: number; b: number }): JSX.Element {
+/** Would a compaction merge two fragments? The planner says the rule; the sets of segments are shown beside it at once. */
+function PairDetails({ session, layout, a, b }: { session: Session; layout: Layout; a: number; b: number }): JSX.Element {
+  const { asked, ask } = useAsked<Pair>(`${session.table?.show.version ?? ""}/${a}/${b}`);
+  useEffect(() => ask((signal) => session.explainPair(a, b, signal)), [a, b, session.table?.show.version]);
   const i = positionOf(layout.columns.ids, a);
   const j = positionOf(layout.columns.ids, b);
   if (i < 0 || j < 0) return <p class="quiet">Fragment {i < 0 ? a : b} is not part of this version.</p>;
@@ -98,12 +103,14 @@ function PairDetails({ layout, a, b }: { layout: Layout; a: number; b: number })
       break;
     }
   }
-  const together = differs.length === 0 && barrier < 0;
+  const pair = asked.is === "answered" ? asked.answer : null;
+  const together = pair ? pair.joined : differs.length === 0 && barrier < 0;
   const setText = (at: number) => set(at).map(({ segment, unknown }) => (segment ? shortUuid(segment.uuid) : unknown ? "unknown" : "none")).join(", ");
   return (
     <div class="facts">
       <h3>{together ? `Fragments ${a} and ${b} may be merged` : `Why won’t fragments ${a} and ${b} be merged?`}</h3>
-      {together && <p>All fragments from {a} to {b} lie in the same segments ({setText(i) || "no index"}), so a compaction may put them into one file if they are small enough.</p>}
+      {pair && <p class="pair-why">{name(pair.why)}</p>}
+      {!pair && together && <p>All fragments from {a} to {b} lie in the same segments ({setText(i) || "no index"}), so a compaction may put them into one file if they are small enough.</p>}
       {differs.length > 0 && (
         <p>Fragment {a} lies in {"{"}{setText(i)}{"}"}, fragment {b} in {"{"}{setText(j)}{"}"}. They differ in {differs.map((d) => name(d.index)).join(", ")}: a compaction only merges neighbours that the same set of segments covers.</p>
       )}

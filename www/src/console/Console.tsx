@@ -1,0 +1,120 @@
+// Statements: what only shows is answered at once, what changes the table shows its plan first and waits for a second yes.
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { Plan, SqlResult } from "../engine/documents.js";
+import { useAsked } from "../inside/useAsked.js";
+import { commandLine, effect, nothingToDo } from "../jobs/choice.js";
+import { PlanView } from "../jobs/PlanView.js";
+import { count, name, plural } from "../lib/format.js";
+import type { Layout } from "../map/model.js";
+import { ErrorPanel } from "../parts/ErrorPanel.js";
+import { Bone, Copyable, Icon } from "../parts/basics.js";
+import type { Session } from "../session.js";
+
+const ROWS_SHOWN = 200;
+
+export function Console({ session, layout, target, old }: { session: Session; layout: Layout; target: string; old: boolean }): JSX.Element {
+  const [text, setText] = useState("");
+  const [history, setHistory] = useState<string[]>([]);
+  const [at, setAt] = useState(-1);
+  const table = tableOf(target);
+  const looking = useAsked<SqlResult>(target);
+  const running = useAsked<string>(target);
+  const submit = () => {
+    const statement = text.trim();
+    if (statement === "") return;
+    setHistory((all) => [statement, ...all.filter((one) => one !== statement)].slice(0, 50));
+    setAt(-1);
+    running.stop();
+    looking.ask((signal) => session.sql(statement, signal));
+  };
+  const run = (plan: Plan) => running.ask(async (signal) => {
+    const { report, table: next } = await session.run(plan, Math.max(1, Math.min(8, navigator.hardwareConcurrency || 2)), signal, () => undefined);
+    session.adopt(next);
+    return report.version === report.version_before ? "There was nothing to do. No version was written." : `Done: version ${count(report.version_before)} → ${count(report.version)}, ${plural(report.fragments_indexed, "fragment")} indexed, ${plural(report.segments_added, "segment")} added, ${count(report.segments_removed)} removed.`;
+  });
+  const { asked } = looking;
+  const result = asked.is === "answered" ? asked.answer : null;
+  const plan = result?.plan ?? null;
+  const runnable = plan !== null && result !== null && !result.explain && plan.kind !== "compaction" ? (plan as Plan) : null;
+  return (
+    <div class="console">
+      <form class="console-form" onSubmit={(event) => { event.preventDefault(); submit(); }}>
+        <textarea rows={2} value={text} spellcheck={false} aria-label="Statement" placeholder={`SHOW INDEXES FROM ${table}`}
+          onInput={(event) => setText(event.currentTarget.value)}
+          onKeyDown={(event) => {
+            if (event.key === "Enter" && !event.shiftKey) {
+              event.preventDefault();
+              submit();
+            } else if ((event.key === "ArrowUp" || event.key === "ArrowDown") && history.length > 0 && !text.includes("\n")) {
+              const next = Math.max(-1, Math.min(history.length - 1, at + (event.key === "ArrowUp" ? 1 : -1)));
+              event.preventDefault();
+              setAt(next);
+              setText(next < 0 ? "" : history[next]!);
+            }
+          }} />
+        <button type="submit" class="button" disabled={text.trim() === ""}>Run</button>
+      </form>
+      <ul class="console-examples" aria-label="Examples">
+        {examples(table, layout).map((one) => <li key={one}><button type="button" class="link" onClick={() => setText(one)}><code>{one}</code></button></li>)}
+      </ul>
+      <div aria-live="polite">
+        {asked.is === "asking" && <p><Bone width="40ch" /></p>}
+        {asked.is === "failed" && <SqlError error={asked.error} target={target} retry={submit} />}
+        {result && result.columns.length > 0 && result.rows.length > 0 && <Rows result={result} />}
+        {result && result.rows.length === 0 && plan === null && <p class="quiet">No rows.</p>}
+        {plan !== null && plan.kind !== "compaction" && <PlanView plan={plan as Plan} layout={layout} stale={false} />}
+        {runnable && running.asked.is === "not asked" && (
+          <div class="button-row console-run">
+            <button type="button" class="button primary" disabled={old || nothingToDo(runnable)} title={old ? "An older version is shown. Go to the latest to change the table." : undefined} onClick={() => run(runnable)}>{effect(runnable)}</button>
+            <Copyable value={commandLine(runnable, target)} label="the command"><code>{commandLine(runnable, target)}</code></Copyable>
+          </div>
+        )}
+        {running.asked.is === "asking" && <div class="button-row"><span role="status">Running…</span> <button type="button" class="button small" onClick={running.stop}>Cancel</button></div>}
+        {running.asked.is === "answered" && <p class="note"><Icon name="check" /> {running.asked.answer}</p>}
+        {running.asked.is === "failed" && <ErrorPanel failure={running.asked.error} target={target} />}
+      </div>
+    </div>
+  );
+}
+
+/** A statement that does not parse comes back with a caret under the place; anything else is an error like all others. */
+function SqlError({ error, target, retry }: { error: Parameters<typeof ErrorPanel>[0]["failure"]; target: string; retry: () => void }): JSX.Element {
+  const excerpt = (error.detail as { excerpt?: unknown } | null)?.excerpt;
+  if (error.code !== "SQL_SYNTAX" || typeof excerpt !== "string") return <ErrorPanel failure={error} target={target} onRetry={retry} />;
+  return (
+    <div class="console-error" role="alert">
+      <p><Icon name="warn" /> {name(error.message)}</p>
+      <pre tabIndex={0}>{excerpt}</pre>
+    </div>
+  );
+}
+
+function Rows({ result }: { result: SqlResult }): JSX.Element {
+  const shown = result.rows.slice(0, ROWS_SHOWN);
+  const cell = (value: unknown) => (value === null ? "unknown" : typeof value === "object" ? JSON.stringify(value) : String(value));
+  return (
+    <>
+      <div class="table-scroll" tabIndex={0} role="region" aria-label={result.statement}>
+        <table>
+          <thead><tr>{result.columns.map((column) => <th scope="col" key={column}>{name(column)}</th>)}</tr></thead>
+          <tbody>{shown.map((row, i) => <tr key={i}>{row.map((value, c) => <td key={c} class={typeof value === "number" ? "num" : ""}>{name(cell(value))}</td>)}</tr>)}</tbody>
+        </table>
+      </div>
+      {result.rows.length > shown.length && <p class="quiet">and {count(result.rows.length - shown.length)} more rows</p>}
+    </>
+  );
+}
+
+/** The name a statement may call the table by: the last part of its address, quoted where it must be. */
+function tableOf(target: string): string {
+  const last = target.replace(/[?#].*$/, "").replace(/\/+$/, "").split("/").pop()?.replace(/\.lance$/, "") ?? "t";
+  return /^[A-Za-z_][A-Za-z0-9_]*$/.test(last) ? last : `\`${last.replaceAll("`", "``")}\``;
+}
+
+function examples(table: string, layout: Layout): string[] {
+  const index = layout.lanes[0]?.index.name;
+  const quoted = index === undefined ? null : /^[A-Za-z_][A-Za-z0-9_]*$/.test(index) ? index : `\`${index.replaceAll("`", "``")}\``;
+  return [`SHOW INDEXES FROM ${table}`, ...(quoted ? [`EXPLAIN ALTER TABLE ${table} REFRESH INDEX ${quoted} WITH (num_segments = 2)`] : []), `EXPLAIN OPTIMIZE ${table}`];
+}
