@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import type { Counted, OpenedTable } from "../engine/protocol.js";
-import { bytes, compactCount, count, name, plural } from "../lib/format.js";
+import { bytes, compactCount, count, name, percent, plural } from "../lib/format.js";
 import type { HealthLine } from "../lib/health.js";
 import type { Job } from "../jobs/choice.js";
 import { Bone, Icon } from "./basics.js";
@@ -14,6 +14,8 @@ export function Meters({ table, requests }: { table: OpenedTable | null; request
     ["deleted", show ? compactCount(show.fragments.deleted) : null, "Rows marked as deleted, still in the files"],
     ["fragments", show ? count(show.fragments.count) : null, ""],
     ["indexes", show ? count(show.indices.length) : null, ""],
+    ["segments", show ? count(show.indices.reduce((sum, index) => sum + index.num_segments, 0)) : null, "Segments of all indexes; a query through an index opens all of its own"],
+    ["indexed", show ? leastIndexed(show.indices) : null, "Share of the rows that the least complete index covers"],
     ["data", show ? bytes(show.fragments.bytes) : null, "Bytes of all data files of this version"],
     ["read", bytes(requests.bytes), "What this page has read so far, and in how many requests", plural(requests.count, "request")],
   ];
@@ -27,6 +29,13 @@ export function Meters({ table, requests }: { table: OpenedTable | null; request
       ))}
     </dl>
   );
+}
+
+/** The share that the least complete index covers; a bound where coverage is not recorded. */
+function leastIndexed(indices: OpenedTable["show"]["indices"]): string {
+  const shares = indices.flatMap((index) => (index.indexed_percent === null ? [] : [index.indexed_percent]));
+  if (shares.length === 0) return "–";
+  return `${indices.every((index) => index.coverage_known) ? "" : "≥ "}${percent(Math.min(...shares))}`;
 }
 
 const SHOWN = 4;
