@@ -31,6 +31,15 @@ const STATES = {
   refresh: { query: (url) => `?url=${url}&refresh=k_idx&n=3`, ready: (page) => page.waitForSelector(".runs tbody tr", WAIT) },
   create: { query: (url) => `?url=${url}&create=index`, ready: (page) => page.waitForSelector(".choices select", WAIT) },
   rows: { query: (url) => `?url=${url}&view=table`, ready: (page) => page.waitForSelector(".fragment-table tbody tr", WAIT) },
+  "what-if": { query: (url) => `?url=${url}&view=what-if`, ready: (page) => page.waitForSelector(".strips canvas", WAIT) },
+  sql: {
+    query: (url) => `?url=${url}&view=sql`,
+    ready: async (page) => {
+      await page.getByLabel("Statement").fill("SHOW INDEXES FROM fragments_200", WAIT);
+      await page.getByLabel("Statement").press("Enter");
+      await page.waitForSelector(".console tbody tr", WAIT);
+    },
+  },
   error: { query: (url) => `?url=${url.replace("fragments_200", "absent")}`, ready: (page) => page.waitForSelector(".error", WAIT) },
 };
 

@@ -62,7 +62,7 @@ export function Console({ session, layout, target, old }: { session: Session; la
       <div aria-live="polite">
         {asked.is === "asking" && <p><Bone width="40ch" /></p>}
         {asked.is === "failed" && <SqlError error={asked.error} target={target} retry={submit} />}
-        {result && result.columns.length > 0 && result.rows.length > 0 && <Rows result={result} />}
+        {result && result.rows.length > 0 && (plan === null || plan.kind === "compaction") && <Rows result={result} />}
         {result && result.rows.length === 0 && plan === null && <p class="quiet">No rows.</p>}
         {plan !== null && plan.kind !== "compaction" && <PlanView plan={plan as Plan} layout={layout} stale={false} />}
         {runnable && running.asked.is === "not asked" && (
@@ -93,7 +93,8 @@ function SqlError({ error, target, retry }: { error: Parameters<typeof ErrorPane
 
 function Rows({ result }: { result: SqlResult }): JSX.Element {
   const shown = result.rows.slice(0, ROWS_SHOWN);
-  const cell = (value: unknown) => (value === null ? "unknown" : typeof value === "object" ? JSON.stringify(value) : String(value));
+  // In a plan an empty cell means that the column does not apply; in an answer, that nobody knows.
+  const cell = (value: unknown) => (value === null ? (result.plan === null ? "unknown" : "–") : typeof value === "object" ? JSON.stringify(value) : String(value));
   return (
     <>
       <div class="table-scroll" tabIndex={0} role="region" aria-label={result.statement}>

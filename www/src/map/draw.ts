@@ -112,9 +112,12 @@ function drawDeleted(c: CanvasRenderingContext2D, { axis, view }: Scene, box: La
   c.fillRect(0, box.y + box.height, Math.max(0, Math.min(view.width, toPixel(view, axis.starts[axis.ids.length] ?? 0))), 1);
 }
 
+/** What the painter reads of a lane. */
+export type DrawnLane = Pick<Lane, "segments" | "runs" | "retired">;
+
 /** One index: segments, hatch where nothing covers, dots where nobody knows, ghosts for ids that are gone. `lit`: null all, else one. */
 export function drawLane(
-  c: CanvasRenderingContext2D, lane: Lane, axis: Axis, view: Viewport, y: number, height: number, theme: MapTheme, fills: Fills, single: boolean, lit: number | null,
+  c: CanvasRenderingContext2D, lane: DrawnLane, axis: Axis, view: Viewport, y: number, height: number, theme: MapTheme, fills: Fills, single: boolean, lit: number | null,
 ): void {
   const alpha = (segment: number) => (lit === null || lit === segment ? 1 : FADED);
   if (!single) {
@@ -202,7 +205,7 @@ export function drawLane(
   drawRetired(c, lane, axis, view, y, height, theme, fills);
 }
 
-function drawRetired(c: CanvasRenderingContext2D, lane: Lane, axis: Axis, view: Viewport, y: number, height: number, theme: MapTheme, fills: Fills): void {
+function drawRetired(c: CanvasRenderingContext2D, lane: DrawnLane, axis: Axis, view: Viewport, y: number, height: number, theme: MapTheme, fills: Fills): void {
   if (lane.retired.size === 0 || axis.ghostWidth <= 0) return;
   c.lineWidth = 1;
   c.setLineDash([2, 2]);

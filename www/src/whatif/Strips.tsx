@@ -6,7 +6,7 @@ import type { LayoutColumns } from "../engine/documents.js";
 import { name } from "../lib/format.js";
 import { makeAxis, toPixel } from "../map/axis.js";
 import { drawLane } from "../map/draw.js";
-import type { Lane, Layout } from "../map/model.js";
+import type { Layout } from "../map/model.js";
 import { fragmentsFit, rowColumns } from "../map/strip.js";
 import { makeFills, readTheme } from "../map/theme.js";
 import { forecastLanes, groupMarks } from "./lanes.js";
@@ -55,7 +55,7 @@ export function Strips({ columns, layout, title, themeStamp }: { columns: Layout
     }
     c.fillStyle = theme.ground;
     if (single) for (let i = 1; i < columns.ids.length; i += 1) c.fillRect(toPixel(view, axis.starts[i]!) - 0.5, 0, 1, ROWS);
-    lanes.forEach((lane, l) => drawLane(c, lane as unknown as Lane, axis, view, ROWS + GAP + l * (LANE + GAP), LANE, theme, fills, single, null));
+    lanes.forEach((lane, l) => drawLane(c, lane, axis, view, ROWS + GAP + l * (LANE + GAP), LANE, theme, fills, single, null));
     const y = ROWS + GAP + lanes.length * (LANE + GAP);
     c.strokeStyle = theme.muted;
     c.lineWidth = 1;

@@ -2,14 +2,12 @@
 
 import type { LayoutColumns } from "../engine/documents.js";
 import { assignColours } from "../map/palette.js";
-import type { Lane, LaneSegment, Layout } from "../map/model.js";
+import type { DrawnLane } from "../map/draw.js";
+import type { LaneSegment, Layout } from "../map/model.js";
 import { makeRuns } from "../map/strip.js";
 
-/** Only what the painter reads of a lane. */
-export type DrawnLane = Pick<Lane, "segments" | "cover" | "runs"> & { name: string };
-
 /** Segments that exist keep the colour they have on the map; new ones get one that no neighbour has. */
-export function forecastLanes(columns: LayoutColumns, layout: Layout): DrawnLane[] {
+export function forecastLanes(columns: LayoutColumns, layout: Layout): (DrawnLane & { name: string })[] {
   return columns.coverage.map(({ index, uuids, segment: cover }) => {
     const known = new Map(layout.lanes.find((lane) => lane.index.name === index)?.segments.map((segment) => [segment.uuid, segment]) ?? []);
     const segments = uuids.map((uuid, age): LaneSegment => {
@@ -19,7 +17,7 @@ export function forecastLanes(columns: LayoutColumns, layout: Layout): DrawnLane
     });
     assignColours(segments, cover);
     for (const segment of segments) segment.colour = known.get(segment.uuid)?.colour ?? segment.colour;
-    return { name: index, segments, cover, runs: makeRuns(cover) };
+    return { name: index, segments, runs: makeRuns(cover), retired: new Map() };
   });
 }
 
