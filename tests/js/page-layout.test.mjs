@@ -43,6 +43,12 @@ test("two fragments: the rule that keeps them apart, in a sentence of the planne
   await page.waitForSelector(".pair-why", WAIT);
   assert.match(plain(await page.locator(".details").innerText()), /Why won’t fragments 0 and 1 be merged\?/);
   assert.ok(plain(await page.locator(".pair-why").innerText()).length > 20);
+  const box = await page.locator(".map-canvas canvas").boundingBox();
+  await page.mouse.move(box.x + box.width / 5, box.y + 20);
+  await page.waitForSelector(".hover-card", WAIT);
+  assert.match(plain(await page.locator(".hover-card").innerText()), /between 0 and 1\s+other segments cover them in k_idx, v_idx:\s+no compaction merges them/);
+  await page.mouse.move(box.x + box.width / 10, box.y + 20);
+  await page.waitForFunction(() => /^fragment 0/.test(document.querySelector(".hover-card")?.textContent ?? ""), null, WAIT);
 });
 
 test("statements: answers, a caret under a mistake, a plan before anything is changed", async (t) => {

@@ -7,7 +7,7 @@ import type { JSX } from "preact";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { name } from "../lib/format.js";
 import type { Selection } from "../lib/url.js";
-import { fragmentAt, makeAxis, positionOf, toAxis, visible, zoomWindow, clampWindow } from "./axis.js";
+import { fragmentAt, makeAxis, positionOf, toAxis, toPixel, visible, zoomWindow, clampWindow } from "./axis.js";
 import type { Axis, Viewport, Widths } from "./axis.js";
 import type { GhostRun, Marks } from "./draw.js";
 import { drawMap, drawMinimap, drawMinimapFrame } from "./draw.js";
@@ -32,6 +32,17 @@ export interface LayoutMapProps {
   onWindow: (window: [number, number] | null) => void;
 }
 
+/** Pixels on either side of the line between two fragments that mean the line; a fragment narrower than four times that has none. */
+const BORDER = 3;
+
+/** Position of the fragment left of the line that `x` is at; -1 when it is at none. */
+function nearBorder(view: Viewport, axis: Axis, i: number, x: number): number {
+  const [a, b] = [toPixel(view, axis.starts[i]!), toPixel(view, axis.starts[i + 1]!)];
+  if (b - a < BORDER * 4) return -1;
+  if (x - a <= BORDER && i > 0) return i - 1;
+  return b - x <= BORDER && i + 1 < axis.ids.length ? i : -1;
+}
+
 const MINIMAP_HEIGHT = 32;
 /** Closest zoom: this many fragments of mean width fill the map. */
 const CLOSEST = 2;
@@ -42,7 +53,7 @@ export function LayoutMap(props: LayoutMapProps): JSX.Element {
   const mini = useRef<HTMLCanvasElement>(null);
   const holder = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
-  const [hover, setHover] = useState<{ i: number; x: number; y: number; lane: LaneBox | null } | null>(null);
+  const [hover, setHover] = useState<{ i: number; border: number; x: number; y: number; lane: LaneBox | null } | null>(null);
   const axis = useMemo(() => makeAxis(layout.columns.ids, layout.columns.physical_rows, widths, layout.retired), [layout, widths]);
   const boxes = useMemo(() => laneBoxes(layout.lanes.length, showGroups), [layout, showGroups]);
   const height = lanesHeight(boxes);
@@ -215,7 +226,9 @@ export function LayoutMap(props: LayoutMapProps): JSX.Element {
     const x = event.clientX - place.left;
     const y = event.clientY - place.top;
     const view: Viewport = { from: shown.current[0], to: shown.current[1], width };
-    return { i: fragmentAt(axis, toAxis(view, x)), x, y, lane: laneAtY(boxes, y) };
+    const i = fragmentAt(axis, toAxis(view, x));
+    // Within a few pixels of the line between two fragments, while both are wide enough to be pointed at themselves.
+    return { i, border: i < 0 ? -1 : nearBorder(view, axis, i, x), x, y, lane: laneAtY(boxes, y) };
   };
 
   const click = (event: MouseEvent) => {
@@ -309,7 +322,7 @@ export function LayoutMap(props: LayoutMapProps): JSX.Element {
           onMouseMove={(event) => setHover(locate(event))}
           onMouseLeave={() => setHover(null)}
         />
-        {hover && hover.i >= 0 && <HoverCard layout={layout} i={hover.i} lane={hover.lane?.kind === "index" ? hover.lane.lane : -1} x={hover.x} y={hover.y} width={width} />}
+        {hover && hover.i >= 0 && <HoverCard layout={layout} i={hover.border >= 0 ? hover.border : hover.i} lane={hover.lane?.kind === "index" ? hover.lane.lane : -1} border={hover.border >= 0} x={hover.x} y={hover.y} width={width} />}
       </div>
       <div class="map-mini-label" aria-hidden="true">whole table</div>
       <canvas class="map-mini" ref={mini} style={{ height: `${MINIMAP_HEIGHT}px` }} aria-hidden="true" onPointerDown={dragMinimap} onPointerMove={dragMinimap} />

@@ -158,6 +158,11 @@ export function coveringSet(layout: Layout, i: number): { index: string; segment
   });
 }
 
+/** Names of the indexes that keep fragment positions i and i + 1 apart: other segments cover the one than the other. */
+export function apartIn(layout: Layout, i: number): string[] {
+  return layout.lanes.filter((lane) => lane.cover[i] !== lane.cover[i + 1]).map((lane) => lane.index.name);
+}
+
 /** Consecutive fragments with the same cover, as runs; the table view and the tests read these. */
 export function coverRuns(lane: Lane, limit = Infinity): { from: number; to: number; cover: number }[] {
   const { starts, covers } = lane.runs;
