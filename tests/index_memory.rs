@@ -172,6 +172,10 @@ fn the_peak_is_reckoned_and_not_by_much_too_high() {
                 if !method_by_name(method).unwrap().accepts(batch(0..0).data_type()) {
                     continue;
                 }
+                // Texts take long to cut, and how rows are given makes no difference to them.
+                if method == "INVERTED" && (listed || !["keys", "texts", "labels"].contains(name)) {
+                    continue;
+                }
                 let (reckoned, peak) = build(ROWS, method, params, logical_type, listed, batch);
                 let at = format!("{method} of {name} {logical_type}, listed {listed}: {reckoned} bytes reckoned, {peak} held");
                 println!("{at} {:.2}", reckoned as f64 / peak as f64);
