@@ -434,8 +434,10 @@ fn remapped(
 /// An older version again. Fragment ids are never given out twice.
 pub async fn restore(sim: &Sim) {
     commit(sim, "restore", |version, base| {
-        let versions = sim.disk.versions();
-        let old = versions[sim.world.below(versions.len() as u64) as usize];
+        // A stray, created late below the newest version, is none of the history, and its files may be gone: nobody restores it.
+        let strays: Vec<u64> = sim.disk.written().iter().filter(|w| !w.newest).map(|w| w.version).collect();
+        let versions: Vec<u64> = sim.disk.versions().into_iter().filter(|v| !strays.contains(v)).collect();
+        let old = *versions.get(sim.world.below(versions.len().max(1) as u64) as usize)?;
         if old == version {
             return None;
         }
