@@ -42,7 +42,8 @@ def documents(path, column, word, key):
     plain = lambda w: "".join(c for c in unicodedata.normalize("NFKD", w) if not unicodedata.combining(c))  # noqa: E731
     # Words of the fixtures that have one stem.
     stem = lambda w: {"running": "run", "runs": "run"}.get(plain(w), plain(w))  # noqa: E731
-    return sorted(k for k, text in rows if text is not None and stem(word) in map(stem, re.findall(r"\w+", text.lower())))
+    wanted = {stem(w) for w in re.findall(r"\w+", word.lower())}  # any of the words will do
+    return sorted(k for k, text in rows if text is not None and not wanted.isdisjoint(map(stem, re.findall(r"\w+", text.lower()))))
 
 
 def searched(path, query, key):
