@@ -10,10 +10,8 @@ import os
 import pathlib
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
@@ -23,6 +21,7 @@ import pyarrow as pa  # noqa: E402
 
 import command  # noqa: E402
 import oracle  # noqa: E402
+from child import measured  # noqa: E402
 
 ROWS = int(os.environ.get("WHETSTONE_BENCH_ROWS", "10000000"))
 ROUNDS = int(os.environ.get("WHETSTONE_BENCH_ROUNDS", "3"))
@@ -93,18 +92,6 @@ def kept(folder, values, rows):
         make(path.with_suffix(".part"), values, rows, np.random.default_rng(1))
         path.with_suffix(".part").rename(path)
     return path
-
-
-def measured(arguments):
-    """(wall seconds, CPU seconds, peak resident bytes, stdout) of a child process."""
-    start = time.perf_counter()
-    child = subprocess.Popen(arguments, env=command.clean_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
-    out = child.stdout.read()
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode:
-        raise SystemExit(f"{arguments[:6]} failed: {out}")
-    return time.perf_counter() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, out
 
 
 def ours(path, method):

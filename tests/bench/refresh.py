@@ -10,10 +10,8 @@ import os
 import pathlib
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
@@ -23,6 +21,7 @@ import pyarrow as pa  # noqa: E402
 
 import command  # noqa: E402
 import oracle  # noqa: E402
+from child import measured  # noqa: E402
 
 ROWS = int(os.environ.get("WHETSTONE_BENCH_ROWS", "10000000"))
 ROUNDS = int(os.environ.get("WHETSTONE_BENCH_ROUNDS", "3"))
@@ -55,27 +54,15 @@ def make(path, values, rng):
     lance.dataset(str(path)).create_scalar_index("v", "BTREE", name="v_idx", train=False)
 
 
-def measured(arguments):
-    """(seconds, peak resident bytes, stdout) of a child process."""
-    start = time.perf_counter()
-    child = subprocess.Popen(arguments, env=command.clean_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
-    out = child.stdout.read()
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode:
-        raise SystemExit(f"{arguments[:4]} failed: {out}")
-    return time.perf_counter() - start, usage.ru_maxrss * 1024, out
-
-
 def ours(path, workers):
-    seconds, peak, out = measured(["node", str(command.COMMAND), "refresh", str(path), "v_idx", "--num-segments", str(workers), "--workers", str(workers), "--json"])
+    seconds, _, peak, out = measured(["node", str(command.COMMAND), "refresh", str(path), "v_idx", "--num-segments", str(workers), "--workers", str(workers), "--json"])
     report = json.loads(out)
     assert report["fragments_indexed"] == FRAGMENTS, report
     return seconds, peak
 
 
 def theirs(path):
-    _, peak, out = measured([sys.executable, "-c", LANCE, str(path)])
+    _, _, peak, out = measured([sys.executable, "-c", LANCE, str(path)])
     return float(out), peak
 
 

@@ -6,15 +6,16 @@ Every misbehaviour is one keyword; `log` holds (method, path, range) of every re
 
 import gzip
 import html
-import http.server
 import pathlib
 import re
 import threading
 import time
 import urllib.parse
 
+from scripted import Scripted
 
-class BadServer:
+
+class BadServer(Scripted):
     """with BadServer(folder, ranges=False) as server: … server.url"""
 
     def __init__(self, folder, **behaviour):
@@ -42,33 +43,7 @@ class BadServer:
         self.behaviour.update(behaviour)
         self.log = []
         self.lock = threading.Lock()
-        owner = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *_):
-                pass
-
-            def do_GET(self):
-                owner.answer(self)
-
-            do_HEAD = do_PUT = do_PROPFIND = do_DELETE = do_OPTIONS = do_MKCOL = do_GET
-
-        class Listener(http.server.ThreadingHTTPServer):
-            request_queue_size = 128  # twelve writers come at once
-            daemon_threads = True
-
-        self.server = Listener(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
-
-    def __enter__(self):
-        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
-        return self
-
-    def __exit__(self, *_):
-        self.server.shutdown()
-        self.server.server_close()
+        self.listen()
 
     def count(self, pattern):
         return sum(1 for method, path, _ in self.log if re.search(pattern, f"{method} {path}"))

@@ -5,19 +5,20 @@ Without options it does what those services do: listings in pages by byte order,
 
 import hashlib
 import html
-import http.server
 import pathlib
 import re
 import threading
 import time
 import urllib.parse
 
+from scripted import Scripted
+
 
 def etag(file):
     return f'"{hashlib.md5(file.read_bytes()).hexdigest()}"'
 
 
-class CloudServer:
+class CloudServer(Scripted):
     """with CloudServer(folder, …) as server: … server.url; keys are paths below the folder, the bucket is `bkt`."""
 
     def __init__(self, folder, **behaviour):
@@ -35,34 +36,8 @@ class CloudServer:
         self.behaviour.update(behaviour)
         self.log = []  # (method, key, query, headers)
         self.lock = threading.Lock()
-        owner = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *_):
-                pass
-
-            def do_GET(self):
-                owner.answer(self)
-
-            do_PUT = do_DELETE = do_OPTIONS = do_HEAD = do_GET
-
-        class Listener(http.server.ThreadingHTTPServer):
-            request_queue_size = 128
-            daemon_threads = True
-
-        self.server = Listener(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        self.listen()
         self.environment = {"AWS_ACCESS_KEY_ID": "AKIDTOPSECRET", "AWS_SECRET_ACCESS_KEY": "verysecretkey", "AWS_SESSION_TOKEN": "sessionsecret", "AWS_REGION": "us-east-1", "AWS_ENDPOINT_URL": self.url}
-
-    def __enter__(self):
-        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
-        return self
-
-    def __exit__(self, *_):
-        self.server.shutdown()
-        self.server.server_close()
 
     def count(self, pattern):
         return sum(1 for method, key, query, _ in self.log if re.search(pattern, f"{method} {key} {query}"))

@@ -1,13 +1,14 @@
 """A proxy that forwards to one server and fails on purpose: answers lost after the effect, 5xx before and after it, 409 for creates."""
 
 import http.client
-import http.server
 import random
 import threading
 import urllib.parse
 
+from scripted import Scripted
 
-class FaultyProxy:
+
+class FaultyProxy(Scripted):
     """with FaultyProxy(url, seed) as proxy: … proxy.url. `counts` says how often each fault happened."""
 
     def __init__(self, url, seed, lost=0.04, before=0.03, after=0.03, conflict=0.04):
@@ -16,44 +17,21 @@ class FaultyProxy:
         self.random = random.Random(seed)
         self.lock = threading.Lock()
         self.counts = {"lost": 0, "before": 0, "after": 0, "conflict": 0, "requests": 0}
-        chances = {"lost": lost, "before": before, "after": after, "conflict": conflict}
-        owner = self
+        self.chances = {"lost": lost, "before": before, "after": after, "conflict": conflict}
+        self.listen()
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *_):
-                pass
-
-            def do_GET(self):
-                owner.answer(self, chances)
-
-            do_HEAD = do_PUT = do_PROPFIND = do_DELETE = do_OPTIONS = do_POST = do_MKCOL = do_GET
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
-
-    def __enter__(self):
-        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
-        return self
-
-    def __exit__(self, *_):
-        self.server.shutdown()
-        self.server.server_close()
-
-    def fault(self, chances, create):
+    def fault(self, create):
         with self.lock:
             self.counts["requests"] += 1
-            for name, chance in chances.items():
+            for name, chance in self.chances.items():
                 if self.random.random() < chance and (name != "conflict" or create):
                     self.counts[name] += 1
                     return name
         return None
 
-    def answer(self, request, chances):
+    def answer(self, request):
         body = request.rfile.read(int(request.headers.get("Content-Length") or 0))
-        fault = self.fault(chances, request.headers.get("If-None-Match") == "*")
+        fault = self.fault(request.headers.get("If-None-Match") == "*")
         if fault == "before":
             return self.send(request, 503, b"")
         if fault == "conflict" and self.random.random() < 0.5:

@@ -9,7 +9,7 @@ import { PlanView } from "../jobs/PlanView.js";
 import { count, name, plural } from "../lib/format.js";
 import type { Layout } from "../map/model.js";
 import { ErrorPanel } from "../parts/ErrorPanel.js";
-import { Bone, Copyable, Icon } from "../parts/basics.js";
+import { Bone, Copyable, Icon, latestOnly } from "../parts/basics.js";
 import type { Session } from "../session.js";
 
 const ROWS_SHOWN = 200;
@@ -67,7 +67,7 @@ export function Console({ session, layout, target, old }: { session: Session; la
         {plan !== null && plan.kind !== "compaction" && <PlanView plan={plan as Plan} layout={layout} stale={false} />}
         {runnable && running.asked.is === "not asked" && (
           <div class="button-row console-run">
-            <button type="button" class="button primary" disabled={old || nothingToDo(runnable)} title={old ? "An older version is shown. Go to the latest to change the table." : undefined} onClick={() => run(runnable)}>{effect(runnable)}</button>
+            <button type="button" class="button primary" {...latestOnly(old)} disabled={old || nothingToDo(runnable)} onClick={() => run(runnable)}>{effect(runnable)}</button>
             <Copyable value={commandLine(runnable, target)} label="the command"><code>{commandLine(runnable, target)}</code></Copyable>
           </div>
         )}

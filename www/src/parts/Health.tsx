@@ -5,7 +5,7 @@ import type { Counted, OpenedTable } from "../engine/protocol.js";
 import { bytes, compactCount, count, name, percent, plural } from "../lib/format.js";
 import type { HealthLine } from "../lib/health.js";
 import type { Job } from "../jobs/choice.js";
-import { Bone, Icon } from "./basics.js";
+import { Bone, Icon, latestOnly } from "./basics.js";
 
 export function Meters({ table, requests }: { table: OpenedTable | null; requests: Counted }): JSX.Element {
   const show = table?.show;
@@ -39,7 +39,6 @@ function leastIndexed(indices: OpenedTable["show"]["indices"]): string {
 }
 
 const SHOWN = 4;
-const OLD = "An older version is shown. Go to the latest to change the table.";
 
 export function HealthLines({ lines, old, onJob, onShow }: {
   lines: HealthLine[] | null; old: boolean; onJob: (job: Job) => void; onShow: (index: string) => void;
@@ -53,7 +52,7 @@ export function HealthLines({ lines, old, onJob, onShow }: {
       <span class="health-text">{line.subject && <b title={line.subject}>{name(line.subject)}</b>} {name(line.text)}</span>
       {line.action && line.index !== null && (line.action.kind === "show"
         ? <button type="button" class="button small" onClick={() => onShow(line.index!)}>{line.action.label}</button>
-        : <button type="button" class={`button small${line.action.kind === "refresh" ? " primary" : ""}`} disabled={old} title={old ? OLD : undefined} onClick={() => onJob({ kind: line.action!.kind as "refresh" | "merge", index: line.index! })}>{line.action.label}</button>)}
+        : <button type="button" class={`button small${line.action.kind === "refresh" ? " primary" : ""}`} {...latestOnly(old)} onClick={() => onJob({ kind: line.action!.kind as "refresh" | "merge", index: line.index! })}>{line.action.label}</button>)}
     </li>
   );
   return (

@@ -7,7 +7,7 @@ import type { Job } from "../jobs/choice.js";
 import { canRefresh } from "../lib/health.js";
 import type { Selection } from "../lib/url.js";
 import type { Lane, Layout } from "../map/model.js";
-import { Bone, Icon, Swatch } from "./basics.js";
+import { Bone, Icon, latestOnly, Swatch } from "./basics.js";
 
 export function IndexList({ layout, selection, old, onSelect, onJob }: {
   layout: Layout | null; selection: Selection | null; old: boolean; onSelect: (s: Selection | null) => void; onJob: (job: Job) => void;
@@ -36,7 +36,7 @@ export function IndexList({ layout, selection, old, onSelect, onJob }: {
           ))}
         </ul>
       )}
-      {layout && <div class="index-foot"><button type="button" class="button small block" disabled={old} title={old ? "An older version is shown. Go to the latest to change the table." : undefined} onClick={() => onJob({ kind: "create" })}><Icon name="plus" /> Create an index…</button></div>}
+      {layout && <div class="index-foot"><button type="button" class="button small block" {...latestOnly(old)} onClick={() => onJob({ kind: "create" })}><Icon name="plus" /> Create an index…</button></div>}
     </section>
   );
 }
@@ -60,7 +60,6 @@ function Segments({ lane, selection, old, onSelect, onJob }: {
   lane: Lane; selection: Selection | null; old: boolean; onSelect: (s: Selection | null) => void; onJob: (job: Job) => void;
 }): JSX.Element {
   const chosen = selection?.kind === "segment" ? selection.uuid : null;
-  const latestOnly = { disabled: old, title: old ? "An older version is shown. Go to the latest to change the table." : undefined };
   return (
     <div class="segments">
       <table>
@@ -78,9 +77,9 @@ function Segments({ lane, selection, old, onSelect, onJob }: {
       </table>
       {lane.segments.length > LIMIT && <p class="quiet">and {count(lane.segments.length - LIMIT)} more segments; click one on the map to see it.</p>}
       <div class="button-row">
-        {canRefresh(lane.index) && <button type="button" class="button small grow" {...latestOnly} onClick={() => onJob({ kind: "refresh", index: lane.index.name })}>Refresh…</button>}
-        {canRefresh(lane.index) && lane.segments.length > 1 && <button type="button" class="button small grow" {...latestOnly} onClick={() => onJob({ kind: "merge", index: lane.index.name })}>Merge…</button>}
-        <button type="button" class="button small grow" {...latestOnly} onClick={() => onJob({ kind: "drop", index: lane.index.name })}>Drop…</button>
+        {canRefresh(lane.index) && <button type="button" class="button small grow" {...latestOnly(old)} onClick={() => onJob({ kind: "refresh", index: lane.index.name })}>Refresh…</button>}
+        {canRefresh(lane.index) && lane.segments.length > 1 && <button type="button" class="button small grow" {...latestOnly(old)} onClick={() => onJob({ kind: "merge", index: lane.index.name })}>Merge…</button>}
+        <button type="button" class="button small grow" {...latestOnly(old)} onClick={() => onJob({ kind: "drop", index: lane.index.name })}>Drop…</button>
       </div>
       {!canRefresh(lane.index) && <p class="quiet">{name(lane.index.type)} indexes are refreshed with Lance's SDK (optimize_indices), not here.</p>}
     </div>

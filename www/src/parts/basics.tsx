@@ -79,3 +79,8 @@ export function Swatch({ slot, unknown }: { slot: number; unknown?: boolean }): 
 export function Bone({ width }: { width: string }): JSX.Element {
   return <span class="bone" style={{ width }} aria-hidden="true" />;
 }
+
+/** Attributes of a button that changes the table: there is only the latest version to change. */
+export function latestOnly(old: boolean): { disabled: boolean; title: string | undefined } {
+  return { disabled: old, title: old ? "An older version is shown. Go to the latest to change the table." : undefined };
+}
