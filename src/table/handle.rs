@@ -316,7 +316,8 @@ impl Table {
     }
 
     /// The index entries with what they cover: carried through a version-0 reuse history, derived from a tagged one (a segment
-    /// that queries do not see covers nothing, whatever its bitmap says). `raw` stays what is stored.
+    /// that queries do not see covers nothing, whatever its bitmap says; without a bitmap it stays unknown). `raw` stays what is
+    /// stored.
     pub async fn indices(&self) -> Result<&[IndexMetadata]> {
         if self.mapped.get().is_none() {
             let mapped = match self.history().await? {
@@ -339,6 +340,18 @@ impl Table {
             let _ = self.history.set(read.map(Arc::new));
         }
         Ok(self.history.get().cloned().flatten())
+    }
+
+    /// The tagged reuse history for whoever relies on what it says, or changes what depends on it; `None` = there is none.
+    ///
+    /// # Errors
+    /// `HISTORY_UNSUPPORTED` when there is something in it that this build does not know, and those of [`Table::history`].
+    pub async fn derivable(&self) -> Result<Option<Arc<TaggedHistory>>> {
+        let history = self.history().await?;
+        if let Some(history) = &history {
+            history.check_supported()?;
+        }
+        Ok(history)
     }
 
     /// Whether stored coverage must not be read as coverage.

@@ -5,12 +5,13 @@ use roaring::RoaringBitmap;
 use uuid::Uuid;
 
 use super::base::segment_store;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::format::index_metadata::{FRAG_REUSE_NAME, IndexMetadata};
 use crate::format::manifest::Manifest;
 use crate::format::reuse_v0::{ReuseContent, is_tagged};
 use crate::reuse::coverage::{Derived, derive};
 use crate::reuse::ledger::Ledger;
+use crate::reuse::retention::check_supported;
 use crate::reuse::segment::Segment;
 use crate::store::Store;
 
@@ -67,11 +68,33 @@ impl TaggedHistory {
         self.derived.get(found).map(|(_, derived)| derived)
     }
 
-    /// The section with coverage in place of what is stored; `raw` stays.
+    /// What the reader makes of the segment with this id.
+    pub fn of_segment(&self, indices: &[IndexMetadata], uuid: Uuid) -> Option<&Derived> {
+        self.of(indices.iter().position(|entry| entry.uuid == uuid)?)
+    }
+
+    /// Refuses a history with something in it that this build does not know.
+    ///
+    /// # Errors
+    /// `HISTORY_UNSUPPORTED`.
+    pub fn check_supported(&self) -> Result<()> {
+        if self.index_version == 1 {
+            return check_supported(&self.object, &self.ledger);
+        }
+        let text = format!(
+            "fragment reuse history {FRAG_REUSE_NAME} ({}) has version {}; only 0 and 1 are interpreted. Nothing was changed",
+            self.uuid, self.index_version
+        );
+        let error = Error::new(ErrorCode::HistoryUnsupported, text).with("index", FRAG_REUSE_NAME);
+        Err(error.with("index_version", self.index_version))
+    }
+
+    /// The section with coverage in place of what is stored; `raw` stays. Without a bitmap nothing can be derived and coverage
+    /// stays unknown, which is not zero.
     pub fn covered(&self, indices: &[IndexMetadata]) -> Vec<IndexMetadata> {
-        let with = |(at, entry): (usize, &IndexMetadata)| match self.of(at) {
-            Some(derived) => IndexMetadata { fragment_bitmap: Some(derived.coverage.clone()), ..entry.clone() },
-            None => entry.clone(),
+        let with = |(at, entry): (usize, &IndexMetadata)| match (self.of(at), &entry.fragment_bitmap) {
+            (Some(derived), Some(_)) => IndexMetadata { fragment_bitmap: Some(derived.coverage.clone()), ..entry.clone() },
+            _ => entry.clone(),
         };
         indices.iter().enumerate().map(with).collect()
     }
