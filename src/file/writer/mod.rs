@@ -92,6 +92,8 @@ pub struct FileWriter {
     chunks: Vec<Bytes>,
     position: u64,
     globals: Vec<(u64, u64)>,
+    /// The fields the file says it has, instead of those made up from the columns.
+    described: Option<Vec<Field>>,
 }
 
 impl FileWriter {
@@ -105,7 +107,20 @@ impl FileWriter {
         let column = |field| WriterColumn { field, pages: Vec::new(), rows: 0, items: Vec::new() };
         let columns = fields.into_iter().map(column).collect();
         let version = version.min(FileVersion::V2_2);
-        FileWriter { version, columns, metadata: BTreeMap::new(), chunks: Vec::new(), position: 0, globals: Vec::new() }
+        FileWriter {
+            version,
+            columns,
+            metadata: BTreeMap::new(),
+            chunks: Vec::new(),
+            position: 0,
+            globals: Vec::new(),
+            described: None,
+        }
+    }
+
+    /// Takes the fields that the file describes itself with: those of a table's schema, with their own ids, in pre-order.
+    pub fn describe(&mut self, fields: Vec<Field>) {
+        self.described = Some(fields);
     }
 
     /// Sets a key of the schema metadata.
@@ -203,7 +218,7 @@ impl FileWriter {
         self.align();
         let descriptor = FileDescriptor {
             schema: Some(SchemaMessage {
-                fields: fields(self.columns.iter().map(|column| &column.field)),
+                fields: self.described.take().unwrap_or_else(|| fields(self.columns.iter().map(|column| &column.field))),
                 metadata: std::mem::take(&mut self.metadata),
             }),
             length: rows,
