@@ -24,7 +24,9 @@ setup_wasm() {
   [ -n "$(wasm_linker)" ] || apt_install lld
   if [ "$("$TOOLS/bin/wasm-bindgen" --version 2>/dev/null || true)" != "wasm-bindgen $WASM_BINDGEN_VERSION" ]; then
     say "building wasm-bindgen $WASM_BINDGEN_VERSION (three to five minutes, once)"
-    CARGO_TARGET_DIR="$CACHE/tools-target" cargo install wasm-bindgen-cli --version "$WASM_BINDGEN_VERSION" --locked --root "$TOOLS" </dev/null >&2
+    # With the versions its authors tested; a mirror of the registry that is days behind may lack one of them, and its own choice then serves.
+    bindgen() { CARGO_TARGET_DIR="$CACHE/tools-target" cargo install wasm-bindgen-cli --version "$WASM_BINDGEN_VERSION" "$@" --root "$TOOLS" </dev/null >&2; }
+    bindgen --locked || bindgen
     rm -rf "$CACHE/tools-target"
   fi
 }
