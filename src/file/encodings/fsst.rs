@@ -1,6 +1,6 @@
 //! FSST strings (file-format §7.3): a table of up to 255 symbols of 1 to 8 bytes, one code byte per symbol.
 
-use super::variable::{Slots, Variable, number};
+use super::variable::{Variable, number};
 use super::{ChunkReader, ItemReader, kind, name, single};
 use crate::file::fault::{Decoded, corrupt, le, part, unsupported};
 use crate::file::messages::encoding21::{self as message, Compressive};
@@ -10,8 +10,10 @@ const TABLE_BYTES: usize = 2312;
 const MAGIC: u64 = 0x4653_5354;
 const ESCAPE: u8 = 255;
 
-/// The output grows by so much at a time, so that no more is cleared than is written.
-const STEP: usize = 2 << 10;
+/// Codes decoded in one go.
+const BLOCK: usize = 512;
+/// In place of a start: the byte after an escape, at which no value ends.
+const INSIDE: u16 = u16::MAX;
 
 /// A parsed symbol table.
 pub(crate) struct Symbols {
@@ -47,41 +49,100 @@ impl Symbols {
         Ok(Symbols { symbols, lengths, compressed: header >> 24 & 1 == 1 })
     }
 
-    /// Decodes one value into `out` from `at` on; returns where it ends. `out` is at least so long afterwards: what is past the
-    /// last value's end is to be cut off.
+    /// Appends the values whose codes lie back to back in `codes`; `ends` says where each ends.
+    ///
+    /// The codes of all values are one run and only afterwards cut into values: a loop that ends with each value would be
+    /// mispredicted once a value, which costs as much as its few codes do.
+    pub(crate) fn decode(&self, codes: &[u8], ends: impl IntoIterator<Item = usize>, out: &mut Texts) -> Decoded<()> {
+        let mut ends = ends.into_iter().peekable();
+        let mut starts = [0u16; BLOCK + 2];
+        let (mut from, mut at, mut previous) = (0usize, out.data.len(), 0usize);
+        loop {
+            let taken = if self.compressed {
+                self.block(codes.get(from..).unwrap_or_default(), &mut out.data, at, &mut starts)?
+            } else {
+                plain_block(codes.get(from..).unwrap_or_default(), &mut out.data, &mut starts)
+            };
+            let to = from + taken;
+            while let Some(end) = ends.next_if(|end| *end <= to) {
+                match end.checked_sub(from).and_then(|index| starts.get(index)) {
+                    Some(start) if *start != INSIDE && end >= previous => out.offsets.push(offset(at + usize::from(*start))?),
+                    _ => {
+                        return corrupt(format!(
+                            "a string that ends at byte {end} of FSST codes, inside an escape or before the last one"
+                        ));
+                    }
+                }
+                previous = end;
+            }
+            at += starts.get(taken).map_or(0, |start| usize::from(*start));
+            from = to;
+            if from >= codes.len() {
+                break;
+            }
+        }
+        out.data.truncate(at);
+        match ends.next() {
+            None => Ok(()),
+            Some(end) => corrupt(format!("a string that ends at byte {end} of {} FSST codes", codes.len())),
+        }
+    }
+
+    /// Decodes at most [`BLOCK`] codes into `out` from `at` on, and says where each begins, counted from there.
+    ///
+    /// Returns the bytes taken, whose successor's start is the end. `out` is left too long.
     #[inline(always)]
-    pub(crate) fn decode(&self, value: &[u8], out: &mut Vec<u8>, mut at: usize) -> Decoded<usize> {
-        if !self.compressed {
-            out.truncate(at);
-            out.extend_from_slice(value);
-            return Ok(out.len());
-        }
+    fn block(&self, codes: &[u8], out: &mut Vec<u8>, at: usize, starts: &mut [u16; BLOCK + 2]) -> Decoded<usize> {
         // Every symbol is stored as 8 bytes and overwritten past its length by the next one: no copy of variable length.
-        let room = at + 8 * value.len() + 8;
+        let room = at + 8 * codes.len().min(BLOCK + 1) + 8;
         if out.len() < room {
-            out.resize(room + STEP, 0);
+            out.resize(room, 0);
         }
-        let out = out.as_mut_slice();
-        let mut codes = value.iter();
-        while let Some(code) = codes.next() {
+        let out = out.get_mut(at..).unwrap_or_default();
+        let (mut index, mut end) = (0usize, 0usize);
+        while index < BLOCK
+            && let Some(code) = codes.get(index)
+        {
             let code = usize::from(*code);
-            let (Some(symbol), Some(length)) = (self.symbols.get(code), self.lengths.get(code)) else { continue };
+            let (Some(symbol), Some(length)) = (self.symbols.get(code), self.lengths.get(code)) else { break };
             let (mut symbol, mut length) = (*symbol, usize::from(*length));
+            set(starts, index, end as u16);
             if length == 0 {
                 if code != usize::from(ESCAPE) {
                     return corrupt(format!("FSST code {code}, which has no symbol"));
                 }
-                let Some(literal) = codes.next() else { return corrupt("FSST codes that end inside an escape") };
+                index += 1;
+                let Some(literal) = codes.get(index) else { return corrupt("FSST codes that end inside an escape") };
+                set(starts, index, INSIDE);
                 (symbol, length) = (u64::from(*literal), 1);
             }
-            match out.get_mut(at..).and_then(|room| room.first_chunk_mut::<8>()) {
+            match out.get_mut(end..).and_then(|room| room.first_chunk_mut::<8>()) {
                 Some(slot) => *slot = symbol.to_le_bytes(),
                 None => return corrupt("strings that outgrow their room"),
             }
-            at += length;
+            end += length;
+            index += 1;
         }
-        Ok(at)
+        set(starts, index, end as u16);
+        Ok(index)
     }
+}
+
+#[inline(always)]
+fn set(starts: &mut [u16; BLOCK + 2], index: usize, start: u16) {
+    if let Some(slot) = starts.get_mut(index) {
+        *slot = start;
+    }
+}
+
+/// As [`Symbols::block`], of strings that were not worth compressing.
+fn plain_block(codes: &[u8], out: &mut Vec<u8>, starts: &mut [u16; BLOCK + 2]) -> usize {
+    let taken = codes.get(..BLOCK).unwrap_or(codes);
+    out.extend_from_slice(taken);
+    for (slot, start) in starts.iter_mut().zip(0..=taken.len() as u16) {
+        *slot = start;
+    }
+    taken.len()
 }
 
 fn parts(message: &message::Fsst, physical: &Physical) -> Decoded<(Symbols, Variable)> {
@@ -105,25 +166,10 @@ impl FsstChunks {
     }
 }
 
-impl FsstChunks {
-    /// All values, whose ends are numbers of `W` bytes.
-    fn decode<const W: usize>(&self, slots: &Slots<'_>, out: &mut Texts) -> Decoded<()> {
-        let mut at = out.data.len();
-        let mut from = 0usize;
-        for (index, end) in slots.table.as_chunks::<W>().0.iter().enumerate() {
-            let to = usize::try_from(number(end)).unwrap_or(usize::MAX);
-            if index > 0 {
-                let Some(value) = slots.bytes.get(from..to) else {
-                    return corrupt(format!("string offsets {from} to {to} in {} bytes", slots.bytes.len()));
-                };
-                at = self.symbols.decode(value, &mut out.data, at)?;
-                out.offsets.push(offset(at)?);
-            }
-            from = to;
-        }
-        out.data.truncate(at);
-        Ok(())
-    }
+/// Where the values end, counted from the first one's start.
+fn ends<const W: usize>(table: &[u8], first: u64) -> impl Iterator<Item = usize> {
+    let numbers = table.as_chunks::<W>().0.iter().skip(1);
+    numbers.map(move |end| usize::try_from(number(end).wrapping_sub(first)).unwrap_or(usize::MAX))
 }
 
 impl ChunkReader for FsstChunks {
@@ -139,7 +185,11 @@ impl ChunkReader for FsstChunks {
             None => self.values.split(single(buffers)?, 0, n, 0)?,
             Some((table, bytes)) => self.values.slots(table, bytes),
         };
-        if slots.width == 4 { self.decode::<4>(&slots, out) } else { self.decode::<8>(&slots, out) }
+        let (codes, first) = slots.all()?;
+        match slots.width {
+            4 => self.symbols.decode(codes, ends::<4>(slots.table, first), out),
+            _ => self.symbols.decode(codes, ends::<8>(slots.table, first), out),
+        }
     }
 }
 
@@ -157,11 +207,7 @@ impl FsstItem {
 
 impl ItemReader for FsstItem {
     fn read(&self, value: &[u8], out: &mut Values) -> Decoded<()> {
-        let out = out.texts()?;
-        let at = out.data.len();
-        let end = self.symbols.decode(value, &mut out.data, at)?;
-        out.data.truncate(end);
-        out.end_value()
+        self.symbols.decode(value, [value.len()], out.texts()?)
     }
 }
 
@@ -185,11 +231,14 @@ mod tests {
     #[test]
     fn symbols_escapes_and_corruption() {
         let symbols = Symbols::parse(&table(&["a", "hello wo", "rld"], true)).unwrap();
-        let decode = |symbols: &Symbols, codes: &[u8]| {
-            let mut out = vec![0; 4];
-            let end = symbols.decode(codes, &mut out, 4)?;
-            Ok::<_, crate::file::fault::Fault>(out[4..end].to_vec())
+        let values = |symbols: &Symbols, codes: &[u8], ends: &[usize]| {
+            let mut out = Texts::with_capacity(0);
+            out.data.extend([0; 4]);
+            symbols.decode(codes, ends.iter().copied(), &mut out)?;
+            Ok::<_, crate::file::fault::Fault>((out.data[4..].to_vec(), out.offsets[1..].to_vec()))
         };
+        let decode =
+            |symbols: &Symbols, codes: &[u8]| Ok::<_, crate::file::fault::Fault>(values(symbols, codes, &[codes.len()])?.0);
         assert_eq!(decode(&symbols, &[1, 2, 255, b'!', 0, 255, 255]).unwrap(), b"hello world!a\xff");
         assert_eq!(decode(&symbols, &[1, 1, 1]).unwrap(), b"hello wohello wohello wo");
         assert!(decode(&symbols, &[3]).is_err());
@@ -200,6 +249,17 @@ mod tests {
         assert!(decode(&symbols, &long[..64]).is_err());
         let plain = Symbols::parse(&table(&["a"], false)).unwrap();
         assert_eq!(decode(&plain, &[255, 9]).unwrap(), [255, 9]);
+        assert_eq!(values(&plain, &[7; 1500], &[0, 512, 700, 1500]).unwrap().1, [4, 516, 704, 1504]);
+
+        // Values that begin and end at every place around the edges of blocks, an escape across one of them.
+        let codes: Vec<u8> = [0u8; BLOCK - 1].into_iter().chain([255, b'!', 1, 2]).chain([0; BLOCK]).collect();
+        let ends = [0, 0, BLOCK - 1, BLOCK + 1, BLOCK + 2, BLOCK + 2, BLOCK + 3, 2 * BLOCK + 3];
+        let (text, offsets) = values(&symbols, &codes, &ends).unwrap();
+        assert_eq!(text, [b"a".repeat(BLOCK - 1), b"!hello world".to_vec(), b"a".repeat(BLOCK)].concat());
+        assert_eq!(offsets, [4, 4, 515, 516, 524, 524, 527, 1039]);
+        for wrong in [&[BLOCK, codes.len()][..], &[5, 4], &[BLOCK + 3, 7], &[codes.len() + 1]] {
+            assert!(values(&symbols, &codes, wrong).is_err(), "{wrong:?}");
+        }
     }
 
     #[test]

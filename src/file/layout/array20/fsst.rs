@@ -10,7 +10,7 @@ use crate::file::encodings::Symbols;
 use crate::file::fault::{Decoded, corrupt};
 use crate::file::messages::encoding20 as message;
 use crate::file::page::PageSource;
-use crate::file::values::{Column, Physical, Texts, offset};
+use crate::file::values::{Column, Physical, Texts};
 
 /// The codes and their table.
 pub(super) struct Fsst {
@@ -29,14 +29,10 @@ impl Fsst {
 
     fn decode(&self, offsets: &[i32], codes: &[u8]) -> Decoded<Column> {
         let mut out = Texts::with_capacity(offsets.len());
-        let mut end = 0;
-        for pair in offsets.windows(2) {
-            let [from, to] = pair else { continue };
-            let Some(value) = codes.get(*from as usize..*to as usize) else { return corrupt("FSST codes past their end") };
-            end = self.symbols.decode(value, &mut out.data, end)?;
-            out.offsets.push(offset(end)?);
-        }
-        out.data.truncate(end);
+        let (first, last) = (offsets.first().copied().unwrap_or(0) as usize, offsets.last().copied().unwrap_or(0) as usize);
+        let Some(codes) = codes.get(first..last) else { return corrupt("FSST codes past their end") };
+        let ends = offsets.iter().skip(1).map(|end| (*end as usize).wrapping_sub(first));
+        self.symbols.decode(codes, ends, &mut out)?;
         Ok(Column::Variable(out.offsets, out.data.into()))
     }
 }
