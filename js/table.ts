@@ -16,7 +16,7 @@ import type { CompactionOptions, CompactionPlan, ForecastOptions, LayoutForecast
 import type {
   AuditReport, BranchInfo, BuildPlan, BuiltSegment, CommittingEvent, CreateIndexPlan, DiscardPlan, DropIndexPlan, FieldInfo, FragmentColumns, FragmentInfo,
   GcPlan, GcReport, HistoryDocument, IndexInfo, MergePlan, OrphanList, Plan, Probe, ProgressEvent, PrunePlan, PruneReport, RefreshPlan,
-  RefreshReport, RemovalPlan, RemovalReport, Report, RequestCounts, RequestEvent, SegmentContents, SegmentInfo, ShowDocument, TagInfo,
+  RefreshReport, RemovalPlan, RemovalReport, Report, RequestCounts, RequestEvent, SegmentContents, SegmentInfo, SegmentParts, ShowDocument, TagInfo,
   TransactionInfo, TrimPlan, TrimReport, UpkeepPlan, UpkeepReports, VersionInfo,
 } from "./types.js";
 
@@ -113,6 +113,15 @@ export interface AuditOptions {
   sample?: number;
   signal?: AbortSignal;
   onProgress?: (progress: { rows: number; rows_total: number }) => void;
+}
+
+/** Options of {@link Table.inspect} and {@link Table.parts}. */
+export interface PartsOptions {
+  /** Parts of a segment to leave out at the beginning. */
+  offset?: number;
+  /** Most parts to list of a segment: 1000 when absent, and never more than 10 000. */
+  limit?: number;
+  signal?: AbortSignal;
 }
 
 /** Options of {@link Table.column}. Without any of them: all live rows. */
@@ -217,9 +226,17 @@ export class Table {
     return (await this.#call<IndexInfo>((glue) => glue.tableIndex(this.#id, index), options.signal)).segments;
   }
 
-  /** What is inside each segment of an index, as its method tells it. The files are read for it, page by page. */
-  inspect(index: string, options: { signal?: AbortSignal } = {}): Promise<SegmentContents[]> {
-    return this.#call((glue) => glue.tableInspect(this.#id, index), options.signal);
+  /**
+   * What is inside each segment of an index, as its method tells it, with its first pages, zones, keys or tokens. The files are read for
+   * it, page by page; further parts come by {@link Table.parts}.
+   */
+  inspect(index: string, options: PartsOptions = {}): Promise<SegmentContents[]> {
+    return this.#call((glue) => glue.tableInspect(this.#id, index, stretch(options)), options.signal);
+  }
+
+  /** Pages, zones, keys or tokens of one segment, by its uuid: those from `offset` on. Nothing else of it is read. */
+  parts(index: string, uuid: string, options: PartsOptions = {}): Promise<SegmentParts> {
+    return this.#call((glue) => glue.tableParts(this.#id, index, uuid, stretch(options)), options.signal);
   }
 
   /**
@@ -626,6 +643,12 @@ function columnRequest({ fragment, offset, limit, addresses }: ColumnOptions): R
     ...(fragment === undefined ? {} : { fragment }), ...(offset === undefined ? {} : { offset }), ...(limit === undefined ? {} : { limit }),
     ...(addresses === undefined ? {} : { addresses: Array.from(addresses, String) }),
   };
+}
+
+function stretch({ offset, limit }: PartsOptions): Record<string, unknown> {
+  if (offset !== undefined) wholeNumber("offset", offset, 0);
+  if (limit !== undefined) wholeNumber("limit", limit, 0);
+  return { ...(offset === undefined ? {} : { offset }), ...(limit === undefined ? {} : { limit }) };
 }
 
 /** The options that all plans share which build segments. */

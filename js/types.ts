@@ -637,6 +637,68 @@ export interface SegmentContents {
   uuid: string;
   /** As the index method tells it: `method`, `rows`, `problems` and what the method has of its own; or `error` when it cannot be read. */
   contents: Record<string, unknown>;
+  /** Its first parts; `null` when `contents` is an error, and an error of their own where only they cannot be read. */
+  parts: SegmentParts | { error: { code: string; message: string } } | null;
+}
+
+/**
+ * A stretch of the parts a segment has, in the order of its files. A list ends early after 4 MiB, so that the next stretch begins at
+ * `offset + items.length`.
+ */
+export type SegmentParts = { /** Parts of the segment. */ count: Count; /** Number of the first one listed. */ offset: Count; /** Parts not listed, before and after. */ left_out: Count }
+  & ({ kind: "pages"; items: PagePart[] } | { kind: "zones"; items: (ZonePart | FilterPart)[] } | { kind: "keys"; items: KeyPart[] } | { kind: "tokens"; items: TokenPart[] });
+
+/** A page of a BTREE segment. */
+export interface PagePart {
+  page: Count;
+  /** `null` in the older layout of several parts, where nothing says. */
+  rows: Count | null;
+  /** As the lookup file bounds it: `min` is `null` where the page begins with nulls, `max` where it has nothing else. */
+  min: unknown;
+  max: unknown;
+  nulls: Count;
+}
+
+interface PlacedPart {
+  fragment: Count;
+  /** Physical offset of the first row in the fragment, and rows from there to the last, deleted ones included. */
+  start: Count;
+  length: Count;
+}
+
+/** A zone of a ZONEMAP segment; `min` and `max` are `null` where it has only nulls. */
+export interface ZonePart extends PlacedPart {
+  min: unknown;
+  max: unknown;
+  nulls: Count;
+  nans: Count;
+}
+
+/** A zone of a BLOOMFILTER segment. */
+export interface FilterPart extends PlacedPart {
+  /** `null` in files that do not store the null rows. */
+  nulls: Count | null;
+  filter_bytes: Count;
+  /** Share of the filter's bits that are set, and the chance that a value which is not there looks as if it were. */
+  fill: number | null;
+  false_positive_estimate: number;
+}
+
+/** A value, label or trigram of a BITMAP, LABEL_LIST or NGRAM segment; `null` is the key of nulls. */
+export interface KeyPart {
+  key: unknown;
+  rows: Count;
+  /** Bytes of its bitmap. */
+  bytes: Count;
+}
+
+/** A token of an INVERTED segment. */
+export interface TokenPart {
+  partition: Count;
+  token: string | null;
+  documents: Count;
+  /** Bytes of its postings without positions. */
+  bytes: Count | null;
 }
 
 /** What the segments of an index say of a condition. */

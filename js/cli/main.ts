@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { checkStore, open, Store, WhetstoneError } from "../node.js";
-import type { CompactionOptions, OpenOptions, Plan, PlanCreateIndexOptions, PlanRefreshOptions, SegmentContents, StoreOptions, Table } from "../node.js";
+import type { CompactionOptions, OpenOptions, PartsOptions, Plan, PlanCreateIndexOptions, PlanRefreshOptions, SegmentContents, StoreOptions, Table } from "../node.js";
 import { keepVerdicts } from "../race.js";
 import { serve } from "../serve.js";
 import { storeFor } from "../stores.js";
@@ -105,7 +105,10 @@ async function run(invocation: Invocation, signal: AbortSignal): Promise<void> {
       const found = second === undefined ? await table.indexes({ signal }) : [await table.index(second, { signal })];
       const indices = found.map(({ name, type, segments }) => ({ name, type, segments }));
       if (second === undefined) return answer(invocation, { ...heading(table), indices }, (d) => render.segments(d.indices));
-      const contents = await contentsOf(table, second, signal);
+      const stretch = { ...count(invocation, "offset"), ...count(invocation, "limit"), signal };
+      const uuid = invocation.text("segment");
+      if (uuid !== undefined) return answer(invocation, await table.parts(second, uuid, stretch), render.parts);
+      const contents = await contentsOf(table, second, stretch);
       return answer(invocation, { ...heading(table), indices, contents }, (d) => `${render.segments(d.indices)}${render.contents(d.contents)}`);
     }
     case "column":
@@ -193,13 +196,19 @@ async function compaction(invocation: Invocation, table: Table, { segments, para
 }
 
 /** What is inside the segments; `null` for methods this build does not read. */
-async function contentsOf(table: Table, index: string, signal: AbortSignal): Promise<SegmentContents[] | null> {
+async function contentsOf(table: Table, index: string, options: PartsOptions): Promise<SegmentContents[] | null> {
   try {
-    return await table.inspect(index, { signal });
+    return await table.inspect(index, options);
   } catch (error) {
     if (error instanceof WhetstoneError && error.code.startsWith("UNSUPPORTED")) return null;
     throw error;
   }
+}
+
+/** A number of things as an option of that name. */
+function count<Name extends "offset" | "limit">(invocation: Invocation, name: Name): { [name in Name]?: number } {
+  const value = invocation.number(name, 0);
+  return value === undefined ? {} : { [name]: value } as { [name in Name]: number };
 }
 
 function heading(table: Table): { uri: string; version: number; branch: string | null } {

@@ -1,7 +1,7 @@
 // The documents as text.
 import type {
   AuditReport, BuildPlan, DiscardPlan, FragmentInfo, GcPlan, GcReport, HistoryDocument, IndexInfo, OrphanList, Plan, Probe, PrunedSegment, PrunePlan,
-  PruneReport, RefreshReport, RemovalReport, SegmentContents, SegmentInfo, ShowDocument, TransactionInfo, TrimPlan, TrimReport,
+  PruneReport, RefreshReport, RemovalReport, SegmentContents, SegmentInfo, SegmentParts, ShowDocument, TransactionInfo, TrimPlan, TrimReport,
 } from "../types.js";
 import { count, name, pairs, percent, plural, ranges, size, table } from "./text.js";
 
@@ -75,7 +75,30 @@ export function segments(indices: Pick<IndexInfo, "name" | "segments">[]): strin
 /** Lines of what is inside segments, below the table of them. */
 export function contents(list: SegmentContents[] | null): string {
   if (list === null) return "\n\nthis build does not read what is inside";
-  return list.map(({ uuid, contents }) => `\n\n${uuid}\n${pairs(Object.entries(contents).map(([key, value]) => [key, JSON.stringify(value)]))}`).join("");
+  return list.map(({ uuid, contents, parts: inside }) => {
+    const summary = pairs(Object.entries(contents).map(([key, value]) => [key, JSON.stringify(value)]));
+    const rest = inside === null ? "" : "error" in inside ? `\n${inside.error.message}` : inside.count === 0 ? "" : `\n\n${parts(inside, SHOWN)}`;
+    return `\n\n${uuid}\n${summary}${rest}`;
+  }).join("");
+}
+
+/** Parts of a segment in a list of all segments, lines. */
+const SHOWN = 20;
+
+const PART_COLUMNS = [
+  "partition", "page", "fragment", "start", "length", "key", "token", "rows", "documents", "min", "max", "nulls", "nans", "bytes", "filter_bytes", "fill",
+  "false_positive_estimate",
+];
+
+/** Lines of the pages, zones, keys or tokens of a segment. */
+export function parts(document: SegmentParts, most = Infinity): string {
+  const items = document.items.slice(0, most) as unknown as Record<string, unknown>[];
+  const cell = (value: unknown): string => (typeof value === "number" && Number.isInteger(value) ? count(value) : name(typeof value === "string" ? value : JSON.stringify(value)));
+  const columns = PART_COLUMNS.filter((key) => key in (items[0] ?? {})).map((key) => ({ head: key.toUpperCase(), cell: (item: Record<string, unknown>) => cell(item[key]), right: typeof items[0]?.[key] === "number" }));
+  const all = plural(document.count, document.kind.slice(0, -1));
+  if (items.length === 0) return all;
+  const said = items.length === document.count ? all : `${count(document.offset)} to ${count(document.offset + items.length - 1)} of ${all}; further ones with --segment, --offset and --limit`;
+  return `${table(items, columns)}\n${said}`;
 }
 
 /** Lines of `probe`. */

@@ -1,5 +1,7 @@
 //! Reading columns of index files: whole when they are small, in step when they are not.
 
+use std::ops::Range;
+
 use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::DataType;
 
@@ -60,6 +62,29 @@ impl Pieces {
         let rest = self.rest.take()?;
         self.rest = (rows < rest.len()).then(|| rest.slice(rows, rest.len() - rows));
         Some(rest.slice(0, rows.min(rest.len())))
+    }
+}
+
+/// Several columns of a file in step.
+pub struct Rows(Vec<Pieces>);
+
+impl Rows {
+    /// Those `columns`, each with its type and whether it may have nulls, from the first of `rows` to the last.
+    pub fn new(file: &LanceFile, columns: &[(usize, DataType, bool)], rows: &Range<u64>) -> Rows {
+        let scan = |(at, data_type, nullable): &(usize, DataType, bool)| file.scan(*at, data_type, *nullable, rows.clone());
+        Rows(columns.iter().map(|column| Pieces::new(scan(column))).collect())
+    }
+
+    /// The next rows of all columns; `None` at the end.
+    ///
+    /// # Errors
+    /// Those of decoding.
+    pub async fn next(&mut self) -> Result<Option<Vec<ArrayRef>>> {
+        let mut rows = usize::MAX;
+        for column in &mut self.0 {
+            rows = rows.min(column.available().await?);
+        }
+        Ok(if rows == 0 || self.0.is_empty() { None } else { self.0.iter_mut().map(|column| column.take(rows)).collect() })
     }
 }
 

@@ -21,6 +21,7 @@ mod merge_tests;
 mod ngram;
 pub(crate) mod order;
 mod params;
+pub mod parts;
 #[cfg(test)]
 mod passes_tests;
 mod postings;
@@ -33,6 +34,8 @@ mod testing;
 mod times;
 mod zonemap;
 mod zones;
+
+use std::ops::Range;
 
 use ::bytes::Bytes;
 use arrow::datatypes::DataType;
@@ -47,6 +50,7 @@ use crate::format::row::RowDomain;
 use crate::table::scan::ColumnBatch;
 
 use check::Check;
+use parts::Parts;
 use probe::{Matches, Op, Query};
 
 pub use registry::{display_name, method_by_name, method_by_url, methods, option_name};
@@ -277,4 +281,11 @@ pub trait IndexMethod: Sync {
     /// Those of opening and decoding the files.
     #[cfg(feature = "full")]
     async fn inspect(&self, segment: &SegmentFiles) -> Result<Value>;
+
+    /// The pages, zones, keys or tokens of a segment with these numbers; only they are read.
+    ///
+    /// # Errors
+    /// Those of opening and decoding the files.
+    #[cfg(feature = "full")]
+    async fn parts(&self, segment: &SegmentFiles, wanted: Range<u64>) -> Result<Parts>;
 }

@@ -15,6 +15,11 @@ use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentFiles};
 use crate::store::Store;
 use crate::table::scan::{BatchRows, ColumnBatch};
 
+/// Parts of a segment as they are shown.
+pub fn parts(method: &dyn IndexMethod, segment: &SegmentFiles, wanted: std::ops::Range<u64>) -> serde_json::Value {
+    futures::executor::block_on(method.parts(segment, wanted)).unwrap().document()
+}
+
 /// SplitMix64.
 pub struct Random(pub u64);
 

@@ -5,12 +5,20 @@ use wasm_bindgen::prelude::*;
 
 use super::convert::{error_to_js, from_js, to_js};
 use super::table::ask;
-use crate::maintain::{AuditOptions, audit, inspect, probe};
+use crate::maintain::{AuditOptions, PartsOptions, audit, inspect, parts, probe};
 
 /// Settles with the contents of every segment of an index.
 #[wasm_bindgen(js_name = tableInspect)]
-pub fn table_inspect(id: u32, index: String) -> u32 {
-    ask(id, |table| async move { to_js(&inspect(&table, &index).await?) })
+pub fn table_inspect(id: u32, index: String, options: JsValue) -> Result<u32, JsValue> {
+    let options: PartsOptions = from_js("the options", options).map_err(|error| error_to_js(&error))?;
+    Ok(ask(id, move |table| async move { to_js(&inspect(&table, &index, &options).await?) }))
+}
+
+/// Settles with some pages, zones, keys or tokens of a segment.
+#[wasm_bindgen(js_name = tableParts)]
+pub fn table_parts(id: u32, index: String, uuid: String, options: JsValue) -> Result<u32, JsValue> {
+    let options: PartsOptions = from_js("the options", options).map_err(|error| error_to_js(&error))?;
+    Ok(ask(id, move |table| async move { to_js(&parts(&table, &index, &uuid, &options).await?) }))
 }
 
 /// Settles with what the segments of an index say of a condition.

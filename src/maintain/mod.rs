@@ -33,7 +33,7 @@ pub use forecast::{ForecastOptions, explain_pair, forecast, plan_compaction};
 pub use gc::{GC, GcOptions, GcPlan, GcReport, plan_gc, run_gc};
 pub use history::{History, history};
 #[cfg(feature = "full")]
-pub use inspect::inspect;
+pub use inspect::{PartsOptions, inspect, parts};
 pub use leftovers::{Left, Removal};
 pub use merge::{MergeOptions, plan_merge};
 pub use orphans::{ORPHANS, Orphan, OrphanOptions, Orphans, check_orphans, orphans, remove_orphans};

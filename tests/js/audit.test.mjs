@@ -51,6 +51,32 @@ test("an audit is given up when its signal fires", async (t) => {
   await assert.rejects(running, { code: "ABORTED" });
 });
 
+test("pages, zones, keys and tokens of segments, a stretch at a time", async () => {
+  const source = table("fragments_200");
+  const handle = await open(source);
+  const [{ uuid, contents, parts }] = await handle.inspect("k_idx");
+  assert.deepEqual([parts.kind, parts.count, parts.offset, parts.left_out], ["pages", contents.pages, 0, 0]);
+  assert.equal(parts.items.reduce((sum, { rows }) => sum + rows, 0), contents.rows);
+  assert.equal(parts.items.reduce((sum, { nulls }) => sum + nulls, 0), contents.nulls);
+  assert.equal(parts.items.at(-1).max, contents.max);
+  const built = await open(table("segments_built_apart"));
+  for (const { name, type } of expected("segments_built_apart").indices) {
+    for (const segment of await built.inspect(name, { limit: 3 })) {
+      const whole = await built.parts(name, segment.uuid);
+      assert.deepEqual([segment.parts.items, segment.parts.count], [whole.items.slice(0, 3), whole.items.length], `${name} ${type}`);
+      assert.equal(segment.parts.left_out, whole.count - segment.parts.items.length);
+      assert.deepEqual((await built.parts(name, segment.uuid, { offset: 1, limit: 1 })).items, whole.items.slice(1, 2));
+      assert.deepEqual((await built.parts(name, segment.uuid, { offset: whole.count + 5 })).items, []);
+    }
+  }
+  await assert.rejects(handle.parts("k_idx", "00000000-0000-4000-8000-000000000000"), { code: "INVALID_ARGUMENT" });
+  await assert.rejects(handle.inspect("k_idx", { limit: -1 }), { code: "INVALID_ARGUMENT" });
+  const { document } = await json(["segments", source, "k_idx", "--segment", uuid, "--limit", "0"]);
+  assert.deepEqual(document, { kind: "pages", count: parts.count, offset: 0, left_out: parts.count, items: [] });
+  const text = await command(["segments", source, "k_idx", "--segment", uuid]);
+  assert.match(text.stdout, /^PAGE +ROWS +MIN +MAX +NULLS$/m);
+});
+
 test("what is inside segments", async () => {
   const { document } = await json(["segments", table("segments_built_apart"), "m_bitmap"]);
   assert.deepEqual(document.contents.map(({ contents }) => [contents.method, contents.rows, contents.problems]), [["BITMAP", 50, []], ["BITMAP", 50, []]]);

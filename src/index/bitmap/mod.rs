@@ -3,6 +3,8 @@
 mod build;
 mod read;
 
+use std::ops::Range;
+
 use arrow::datatypes::DataType;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -16,6 +18,7 @@ use crate::index::btree::Btree;
 use crate::index::check::Check;
 use crate::index::keyed::{KEYS_AND_BITMAPS, KeyWriter, counted, probed};
 use crate::index::params::{check_version, merge_known};
+use crate::index::parts::Parts;
 use crate::index::probe::{Matches, Op, Query};
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles, Source};
 
@@ -95,6 +98,11 @@ impl IndexMethod for Bitmap {
     #[cfg(feature = "full")]
     async fn inspect(&self, segment: &SegmentFiles) -> Result<Value> {
         read::inspect(segment).await
+    }
+
+    #[cfg(feature = "full")]
+    async fn parts(&self, segment: &SegmentFiles, wanted: Range<u64>) -> Result<Parts> {
+        read::parts(segment, &wanted).await
     }
 }
 

@@ -1,5 +1,7 @@
 //! Reading what a BITMAP segment holds.
 
+use std::ops::Range;
+
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 use async_trait::async_trait;
@@ -10,10 +12,12 @@ use crate::error::{Error, Result};
 use crate::format::schema::scalar_name;
 use crate::index::bitmap::{Bitmap, FILE, file};
 use crate::index::check::{KeyCheck, value_keys};
+use crate::index::json::scalar;
 use crate::index::keep::Keep;
-use crate::index::keyed::{KEYS_AND_BITMAPS, KeyInput, KeyWriter, Keys, Top, entries, merge_keys, summarise};
+use crate::index::keyed::{KEYS_AND_BITMAPS, KeyInput, KeyWriter, Keys, Top, entries, key_parts, merge_keys, summarise};
 use crate::index::order::comparison;
 use crate::index::params::collected;
+use crate::index::parts::Parts;
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentFiles, Source};
 
 /// Files of the segment: the one, or the shards that nobody reads (index-formats §6).
@@ -133,4 +137,8 @@ pub(super) async fn inspect(segment: &SegmentFiles) -> Result<Value> {
         "data_files": files,
         "problems": problems,
     }))
+}
+
+pub(super) async fn parts(segment: &SegmentFiles, wanted: &Range<u64>) -> Result<Parts> {
+    key_parts(segment, &names(segment).await?.0, KEYS_AND_BITMAPS, wanted, &scalar).await
 }

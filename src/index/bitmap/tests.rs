@@ -13,7 +13,7 @@ use crate::format::row::RowDomain;
 use crate::format::schema::scalar_type;
 use crate::format::treemap::{decode_row_treemap, encode_row_treemap};
 use crate::index::keyed::KEYS_AND_BITMAPS;
-use crate::index::testing::{Random, Rows, build, by_ties, column, metadata, model, store};
+use crate::index::testing::{Random, Rows, build, by_ties, column, metadata, model, parts, store};
 use crate::table::scan::{BatchRows, ColumnBatch};
 
 /// Three fragments with nulls; the second has deletions.
@@ -152,6 +152,12 @@ fn inspection() {
             "problems": [],
         })
     );
+    let listed = parts(&Bitmap, &segment, 0..2);
+    assert_eq!((&listed["kind"], &listed["count"], &listed["left_out"]), (&json!("keys"), &json!(3), &json!(1)));
+    let items = listed["items"].as_array().unwrap();
+    let seen: Vec<_> = items.iter().map(|item| (item["key"].clone(), item["rows"].as_u64().unwrap())).collect();
+    assert_eq!(seen, [(json!(null), 2), (json!(10), 1)]);
+    assert!(items.iter().all(|item| item["bytes"].as_u64().unwrap() > 20), "{listed}");
 }
 
 #[test]

@@ -80,6 +80,12 @@ pub fn fill_rate(filter: &[u8]) -> f64 {
     if blocks.is_empty() { 1.0 } else { blocks.iter().map(chance).sum::<f64>() / blocks.len() as f64 }
 }
 
+/// The share of a filter's bits that are set; `None` of a filter without bits.
+pub fn set_bits(filter: &[u8]) -> Option<f64> {
+    let set: u64 = filter.iter().map(|byte| u64::from(byte.count_ones())).sum();
+    (!filter.is_empty()).then(|| set as f64 / (8.0 * filter.len() as f64))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

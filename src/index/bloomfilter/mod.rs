@@ -5,6 +5,8 @@ mod check;
 mod filter;
 mod read;
 
+use std::ops::Range;
+
 use arrow::datatypes::DataType;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -16,6 +18,7 @@ use crate::format::index_metadata::IndexDetails;
 use crate::format::row::RowDomain;
 use crate::index::check::Check;
 use crate::index::params::{check_version, collected, fraction, merge_known, positive};
+use crate::index::parts::Parts;
 use crate::index::probe::{Matches, Op, Query};
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles, Source};
 
@@ -115,6 +118,11 @@ impl IndexMethod for BloomFilter {
     #[cfg(feature = "full")]
     async fn inspect(&self, segment: &SegmentFiles) -> Result<Value> {
         read::inspect(segment).await
+    }
+
+    #[cfg(feature = "full")]
+    async fn parts(&self, segment: &SegmentFiles, wanted: Range<u64>) -> Result<Parts> {
+        read::parts(segment, &wanted).await
     }
 }
 

@@ -1,19 +1,22 @@
 //! Reading what a BLOOMFILTER segment holds.
 
-use arrow::array::{Array, AsArray, BinaryArray};
-use arrow::datatypes::DataType;
+use std::ops::Range;
+
+use arrow::array::{Array, ArrayRef, AsArray, BinaryArray};
+use arrow::datatypes::{DataType, UInt64Type};
 use roaring::RoaringTreemap;
 use serde_json::{Value, json};
 
 use crate::error::Result;
 use crate::index::bloomfilter::build::{Filters, encode};
-use crate::index::bloomfilter::filter::{BLOCK, fill_rate, size};
+use crate::index::bloomfilter::filter::{BLOCK, fill_rate, set_bits, size};
 use crate::index::bloomfilter::{
     DEFAULT_ITEMS, DEFAULT_PROBABILITY, FILE, META_ITEMS, META_PROBABILITY, NUMBER_OF_ITEMS, PROBABILITY, sizing,
 };
 use crate::index::columns::position;
 use crate::index::keep::Keep;
 use crate::index::params::collected;
+use crate::index::parts::Parts;
 use crate::index::zones::{Places, ZoneFile, addresses, count_in};
 use crate::index::{BuildSpec, BuiltIndex, Params, SegmentFiles, Source};
 
@@ -199,4 +202,43 @@ pub(super) async fn inspect(segment: &SegmentFiles) -> Result<Value> {
         "problems": problems,
         "remarks": places.remarks(),
     }))
+}
+
+/// Zones in the order of the file.
+pub(super) async fn parts(segment: &SegmentFiles, wanted: &Range<u64>) -> Result<Parts> {
+    let file = ZoneFile::open(segment, FILE).await?;
+    let mut parts = Parts::new("zones", file.file.rows(), wanted);
+    let nulls = file.null_rows().await?;
+    let columns = [
+        ("fragment_id", DataType::UInt64, false),
+        ("zone_start", DataType::UInt64, false),
+        ("zone_length", DataType::UInt64, false),
+        ("bloom_filter_data", DataType::Binary, false),
+    ];
+    let mut rows = file.rows(&columns, &parts.inside(0, file.file.rows()))?;
+    while let Some(arrays) = rows.next().await? {
+        let [fragments, starts, lengths, filters] = arrays.as_slice() else { break };
+        let number = |array: &ArrayRef, row: usize| array.as_primitive_opt::<UInt64Type>().map(|array| array.value(row));
+        for row in 0..fragments.len() {
+            let place = (number(fragments, row), number(starts, row), number(lengths, row));
+            let filter = filters.as_binary_opt::<i32>().map(|filters| filters.value(row));
+            let ((Some(fragment), Some(start), Some(length)), Some(filter)) = (place, filter) else {
+                return Err(file.corrupt("a zone without a place or a filter"));
+            };
+            let inside = nulls.as_ref().zip(addresses(fragment, start, length)).map(|(nulls, rows)| count_in(nulls, &rows));
+            let more = parts.push(json!({
+                "fragment": fragment,
+                "start": start,
+                "length": length,
+                "nulls": inside,
+                "filter_bytes": filter.len(),
+                "fill": set_bits(filter),
+                "false_positive_estimate": fill_rate(filter),
+            }));
+            if !more {
+                return Ok(parts);
+            }
+        }
+    }
+    Ok(parts)
 }

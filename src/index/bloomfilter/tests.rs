@@ -10,7 +10,7 @@ use super::*;
 use crate::error::ErrorCode;
 use crate::format::schema::scalar_type;
 use crate::index::bytes::ValueBytes;
-use crate::index::testing::{Random, Rows, build, column, metadata, store};
+use crate::index::testing::{Random, Rows, build, column, metadata, parts, store};
 use crate::index::zones::NULL_BITMAP;
 use crate::table::scan::{BatchRows, ColumnBatch};
 
@@ -137,6 +137,22 @@ fn inspection() {
             "filter_bytes": BLOCK, "false_positive_estimate": 0, "nulls": 1, "null_rows_stored": true, "problems": [],
             "remarks": [],
         })
+    );
+    let listed = parts(&BloomFilter, &segment, 1..2);
+    assert_eq!(
+        (&listed["kind"], &listed["left_out"], &listed["items"].as_array().unwrap().len()),
+        (&json!("zones"), &json!(1), &1)
+    );
+    let zone = &listed["items"][0];
+    assert_eq!(
+        (&zone["fragment"], &zone["start"], &zone["length"], &zone["nulls"]),
+        (&json!(6), &json!(2), &json!(2), &json!(0))
+    );
+    // Two values set eight bits each of the 256, or fewer where they meet.
+    assert!(zone["fill"].as_f64().is_some_and(|fill| (8.0 / 256.0..=16.0 / 256.0).contains(&fill)), "{zone}");
+    assert_eq!(
+        (&zone["filter_bytes"], parts(&BloomFilter, &segment, 0..1)["items"][0]["nulls"].as_u64()),
+        (&json!(BLOCK), Some(1))
     );
 }
 

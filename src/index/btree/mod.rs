@@ -8,6 +8,8 @@ mod read;
 mod window;
 mod write;
 
+use std::ops::Range;
+
 use arrow::datatypes::DataType;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -20,6 +22,7 @@ use crate::format::row::RowDomain;
 use crate::index::check::Check;
 use crate::index::order::with_key;
 use crate::index::params::{check_version, collected, merge_known, positive};
+use crate::index::parts::Parts;
 use crate::index::probe::{Matches, Op, Query};
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles, Source};
 
@@ -132,6 +135,11 @@ impl IndexMethod for Btree {
     #[cfg(feature = "full")]
     async fn inspect(&self, segment: &SegmentFiles) -> Result<Value> {
         read::inspect(segment).await
+    }
+
+    #[cfg(feature = "full")]
+    async fn parts(&self, segment: &SegmentFiles, wanted: Range<u64>) -> Result<Parts> {
+        read::parts(segment, &wanted).await
     }
 }
 

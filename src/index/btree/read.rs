@@ -1,5 +1,7 @@
 //! Reading what a BTREE segment holds: parameters, ids, the summary of its pages, and a copy without some rows.
 
+use std::ops::Range;
+
 use arrow::array::{Array, ArrayRef, AsArray, UInt32Array, UInt64Array};
 use arrow::datatypes::{DataType, UInt32Type, UInt64Type};
 use roaring::RoaringTreemap;
@@ -11,10 +13,11 @@ use crate::file::gather::{concat, filter};
 use crate::format::schema::scalar_type;
 use crate::index::btree::write::PageWriter;
 use crate::index::btree::{BATCH_SIZE, DEFAULT_BATCH_SIZE, PAGE_DATA, PAGE_LOOKUP, RANGE_PARTITIONED, ZONE_SIZE};
-use crate::index::columns::{Pieces, pair, whole};
+use crate::index::columns::{Pieces, Rows, pair, whole};
 use crate::index::json::scalar;
 use crate::index::order::descent;
 use crate::index::params::collected;
+use crate::index::parts::Parts;
 use crate::index::sort::PAGE_ROWS;
 use crate::index::{BuiltIndex, Params, SegmentFiles};
 use crate::lists::sorted_by;
@@ -232,6 +235,42 @@ pub(super) async fn inspect(segment: &SegmentFiles) -> Result<Value> {
         "data_files": layout.data,
         "problems": problems,
     }))
+}
+
+/// Pages in the order of the lookup rows.
+pub(super) async fn parts(segment: &SegmentFiles, wanted: &Range<u64>) -> Result<Parts> {
+    let layout = layout(segment).await?;
+    // Of the older layout nothing says which page of which file a lookup row is for.
+    let total = if layout.parts { None } else { Some(segment.open(PAGE_DATA).await?.rows()) };
+    let mut lookups = Vec::with_capacity(layout.lookup.len());
+    for name in &layout.lookup {
+        lookups.push((name, segment.open(name).await?));
+    }
+    let mut parts = Parts::new("pages", lookups.iter().map(|(_, lookup)| lookup.rows()).sum(), wanted);
+    let mut first = 0u64;
+    for (name, lookup) in &lookups {
+        let inside = parts.inside(first, lookup.rows());
+        first += lookup.rows();
+        let size = batch_size(segment, name, lookup)?;
+        let logical_type = lookup.fields().first().map(|field| field.logical_type.clone()).unwrap_or_default();
+        let bound = scalar_type(&logical_type)?;
+        let columns = [(0, bound.clone(), true), (1, bound, true), (2, DataType::UInt32, false), (3, DataType::UInt32, false)];
+        let mut page = inside.start;
+        let mut rows = Rows::new(lookup, &columns, &inside);
+        while let Some(columns) = rows.next().await? {
+            let [low, high, nulls, numbers] = columns.as_slice() else { break };
+            for row in 0..low.len() {
+                let rows = total.map(|total| total.saturating_sub(page.saturating_mul(size)).min(size));
+                page += 1;
+                let (page, nulls) = (scalar(numbers, row), scalar(nulls, row));
+                let (min, max) = (scalar(low, row), scalar(high, row));
+                if !parts.push(json!({ "page": page, "rows": rows, "min": min, "max": max, "nulls": nulls })) {
+                    return Ok(parts);
+                }
+            }
+        }
+    }
+    Ok(parts)
 }
 
 /// What a reader that searches the lookup rows by halving would stumble over.

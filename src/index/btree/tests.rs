@@ -12,7 +12,7 @@ use super::*;
 use crate::error::ErrorCode;
 use crate::file::{FileWriter, WriterField};
 use crate::format::schema::scalar_type;
-use crate::index::testing::{Random, Rows, build, by_ties, column, metadata, model, store};
+use crate::index::testing::{Random, Rows, build, by_ties, column, metadata, model, parts, store};
 
 fn params(zone_size: u64) -> Params {
     Params::from_iter([(ZONE_SIZE.to_owned(), zone_size.into())])
@@ -182,7 +182,18 @@ fn inspection() {
             "range_partitioned": false, "data_files": ["page_data.lance"], "problems": [],
         })
     );
+    assert_eq!(
+        parts(&Btree, &segment, 0..1000),
+        json!({ "kind": "pages", "count": 3, "offset": 0, "left_out": 0, "items": [
+            { "page": 0, "rows": 2, "min": null, "max": null, "nulls": 2 },
+            { "page": 1, "rows": 2, "min": 10, "max": 20, "nulls": 0 },
+            { "page": 2, "rows": 1, "min": 30, "max": 30, "nulls": 0 },
+        ] })
+    );
+    let second = parts(&Btree, &segment, 1..2);
+    assert_eq!((&second["offset"], &second["left_out"], &second["items"][0]["page"]), (&json!(1), &json!(2), &json!(1)));
     let empty = store(&build(&Btree, "int64", 0, &params(2), &[], &mut random));
+    assert_eq!(parts(&Btree, &empty, 0..9)["items"], json!([]));
     let seen = block_on(Btree.inspect(&empty)).unwrap();
     assert_eq!((&seen["rows"], &seen["pages"], &seen["min"], &seen["max"]), (&json!(0), &json!(0), &json!(null), &json!(null)));
 }

@@ -9,6 +9,7 @@ mod build;
 mod check;
 mod collect;
 mod faults;
+mod listing;
 mod packing;
 mod posting;
 mod probe;
@@ -16,6 +17,8 @@ mod read;
 mod settings;
 mod transducer;
 mod write;
+
+use std::ops::Range;
 
 use arrow::datatypes::DataType;
 use async_trait::async_trait;
@@ -26,6 +29,7 @@ use serde_json::Value;
 use crate::error::{Error, ErrorCode, Result};
 use crate::format::index_metadata::IndexDetails;
 use crate::index::check::Check;
+use crate::index::parts::Parts;
 use crate::index::probe::{Matches, Op, Query};
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles, Source};
 use settings::{FORMAT, Settings, same_details};
@@ -168,6 +172,11 @@ impl IndexMethod for Inverted {
     #[cfg(feature = "full")]
     async fn inspect(&self, segment: &SegmentFiles) -> Result<Value> {
         read::inspect(segment).await
+    }
+
+    #[cfg(feature = "full")]
+    async fn parts(&self, segment: &SegmentFiles, wanted: Range<u64>) -> Result<Parts> {
+        listing::parts(segment, &wanted).await
     }
 }
 

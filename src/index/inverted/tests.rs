@@ -5,7 +5,7 @@ use futures::executor::block_on;
 use serde_json::json;
 
 use super::*;
-use crate::index::testing::{Random, Rows, build, metadata, store};
+use crate::index::testing::{Random, Rows, build, metadata, parts, store};
 
 fn words(random: &mut Random, rows: usize) -> ArrayRef {
     let text = |random: &mut Random| {
@@ -46,6 +46,14 @@ fn what_was_built_is_recognised() {
     assert_eq!((&seen["documents"], &seen["tokens"]), (&built.stats["documents"], &built.stats["tokens"]));
     assert_eq!(seen["top_tokens"][0]["token"], json!("word0"), "products with zero are the most frequent");
     assert_eq!(seen["problems"], json!([]));
+    let listed = parts(&Inverted, &segment, 0..10_000);
+    let items = listed["items"].as_array().unwrap();
+    assert_eq!((&listed["kind"], &listed["count"], &listed["left_out"]), (&json!("tokens"), &seen["tokens"], &json!(0)));
+    let top = items.iter().find(|item| item["token"] == "word0").unwrap();
+    assert_eq!(top["documents"], seen["top_tokens"][0]["documents"]);
+    // Documents and frequencies of a block take at most nine bytes each.
+    assert!(items.iter().all(|item| (8..=8 + 9 * 1000).contains(&item["bytes"].as_u64().unwrap())), "{listed}");
+    assert_eq!(parts(&Inverted, &segment, 3..5)["items"], json!(items[3..5]));
     assert!(metadata(&segment, "part_0_invert.lance").contains(&("positions_codec".to_owned(), "packed_delta_v1".to_owned())));
 }
 

@@ -11,7 +11,7 @@ pub use check::{entries, probed};
 pub use groups::Groups;
 pub use merge::{KeyInput, merge_keys};
 pub use read::Keys;
-pub use summary::{Top, summarise};
+pub use summary::{Top, key_parts, summarise};
 pub use write::KeyWriter;
 
 use crate::error::Result;

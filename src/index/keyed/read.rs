@@ -1,5 +1,7 @@
 //! Reading such a file key by key.
 
+use std::ops::Range;
+
 use arrow::array::{Array, ArrayRef, AsArray, BinaryArray};
 use arrow::datatypes::DataType;
 use roaring::RoaringTreemap;
@@ -29,10 +31,17 @@ impl Keys {
     /// # Errors
     /// `CORRUPT_FILE` for missing columns, `UNSUPPORTED_TYPE` for keys of a type this build has no name for.
     pub fn open(segment: &SegmentFiles, file_name: &str, file: &LanceFile, names: Names) -> Result<Keys> {
+        Keys::open_at(segment, file_name, file, names, 0..file.rows())
+    }
+
+    /// The same of some of the keys only.
+    ///
+    /// # Errors
+    /// As [`Keys::open`].
+    pub fn open_at(segment: &SegmentFiles, file_name: &str, file: &LanceFile, names: Names, rows: Range<u64>) -> Result<Keys> {
         let (keys, bitmaps) = (position(segment, file_name, file, names.key)?, position(segment, file_name, file, names.bitmap)?);
         let logical_type = file.fields().get(keys).map(|field| field.logical_type.clone()).unwrap_or_default();
         let data_type = scalar_type(&logical_type)?;
-        let rows = 0..file.rows();
         Ok(Keys {
             label: segment.label(file_name),
             layout: names.layout,

@@ -1,6 +1,8 @@
 //! What a file of keys holds, for inspection.
 
-use arrow::array::Array;
+use std::ops::Range;
+
+use arrow::array::{Array, ArrayRef};
 use roaring::RoaringTreemap;
 use serde_json::{Value, json};
 
@@ -9,8 +11,9 @@ use crate::file::LanceFile;
 use crate::index::SegmentFiles;
 use crate::index::bytes::ValueBytes;
 use crate::index::json::scalar;
-use crate::index::keyed::{INDEX_STATS, KEYS_AND_BITMAPS, Keys};
+use crate::index::keyed::{INDEX_STATS, KEYS_AND_BITMAPS, Keys, Names};
 use crate::index::order::comparison;
+use crate::index::parts::Parts;
 
 /// Keys named in an inspection, those with the most rows.
 const TOP: usize = 10;
@@ -114,4 +117,36 @@ pub async fn summarise(
         None => {}
     }
     Ok(summary)
+}
+
+/// Keys in the order of the files; `shown` is a key as JSON.
+///
+/// # Errors
+/// Those of opening and decoding.
+pub async fn key_parts(
+    segment: &SegmentFiles,
+    files: &[String],
+    names: Names,
+    wanted: &Range<u64>,
+    shown: &dyn Fn(&ArrayRef, usize) -> Value,
+) -> Result<Parts> {
+    let mut opened = Vec::with_capacity(files.len());
+    for name in files {
+        opened.push((name, segment.open(name).await?));
+    }
+    let mut parts = Parts::new("keys", opened.iter().map(|(_, file)| file.rows()).sum(), wanted);
+    let mut first = 0u64;
+    for (name, file) in &opened {
+        let mut keys = Keys::open_at(segment, name, file, names, parts.inside(first, file.rows()))?;
+        first += file.rows();
+        while let Some((values, bitmaps)) = keys.next().await? {
+            for row in 0..values.len() {
+                let (rows, bytes) = (keys.rows(&bitmaps, row)?.len(), bitmaps.value(row).len());
+                if !parts.push(json!({ "key": shown(&values, row), "rows": rows, "bytes": bytes })) {
+                    return Ok(parts);
+                }
+            }
+        }
+    }
+    Ok(parts)
 }

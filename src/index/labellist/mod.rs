@@ -4,6 +4,8 @@ mod build;
 mod check;
 mod read;
 
+use std::ops::Range;
+
 use arrow::datatypes::DataType;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -18,6 +20,7 @@ use crate::index::btree::Btree;
 use crate::index::check::Check;
 use crate::index::keyed::{KeyWriter, counted};
 use crate::index::params::{check_version, merge_known};
+use crate::index::parts::Parts;
 use crate::index::probe::{Matches, Op, Query};
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles, Source};
 
@@ -112,6 +115,11 @@ impl IndexMethod for LabelList {
     #[cfg(feature = "full")]
     async fn inspect(&self, segment: &SegmentFiles) -> Result<Value> {
         read::inspect(segment).await
+    }
+
+    #[cfg(feature = "full")]
+    async fn parts(&self, segment: &SegmentFiles, wanted: Range<u64>) -> Result<Parts> {
+        read::parts(segment, &wanted).await
     }
 }
 

@@ -1,5 +1,7 @@
 //! Reading what a LABEL_LIST segment holds.
 
+use std::ops::Range;
+
 use arrow::datatypes::DataType;
 use roaring::RoaringTreemap;
 use serde_json::{Value, json};
@@ -8,11 +10,13 @@ use crate::error::{Error, Result};
 use crate::file::LanceFile;
 use crate::format::schema::scalar_name;
 use crate::format::treemap::decode_row_treemap;
+use crate::index::json::scalar;
 use crate::index::keep::Keep;
-use crate::index::keyed::{KEYS_AND_BITMAPS, KeyInput, KeyWriter, Keys, merge_keys, summarise};
+use crate::index::keyed::{KEYS_AND_BITMAPS, KeyInput, KeyWriter, Keys, key_parts, merge_keys, summarise};
 use crate::index::labellist::{FILE, LabelList, NULL_LISTS, file as finished, item};
 use crate::index::order::comparison;
 use crate::index::params::collected;
+use crate::index::parts::Parts;
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentFiles, Source};
 
 /// The rows whose list is null; `None` for files of version 0 that do not store them.
@@ -119,4 +123,8 @@ pub(super) async fn inspect(segment: &SegmentFiles) -> Result<Value> {
         "largest": summary.top.named("label"),
         "problems": problems,
     }))
+}
+
+pub(super) async fn parts(segment: &SegmentFiles, wanted: &Range<u64>) -> Result<Parts> {
+    key_parts(segment, &[FILE.to_owned()], KEYS_AND_BITMAPS, wanted, &scalar).await
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::*;
 use crate::error::ErrorCode;
 use crate::format::row::RowDomain;
-use crate::index::testing::{Random, column, metadata, store};
+use crate::index::testing::{Random, column, metadata, parts, store};
 use crate::table::scan::{BatchRows, ColumnBatch};
 
 type Lists = Vec<Option<Vec<Option<String>>>>;
@@ -118,6 +118,8 @@ fn large_lists_of_numbers() {
             "largest": [{"label": -1, "rows": 2}, {"label": 300, "rows": 1}], "problems": [],
         })
     );
+    let listed = parts(&LabelList, &segment, 1..1000);
+    assert_eq!((&listed["count"], &listed["left_out"], &listed["items"][1]["key"]), (&json!(3), &json!(1), &json!(300)));
 }
 
 #[test]

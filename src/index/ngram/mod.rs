@@ -5,6 +5,8 @@ mod check;
 mod read;
 mod trigram;
 
+use std::ops::Range;
+
 use arrow::datatypes::DataType;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -17,6 +19,7 @@ use crate::format::index_metadata::IndexDetails;
 use crate::index::check::Check;
 use crate::index::keyed::{KeyWriter, Names};
 use crate::index::params::{check_version, merge_known};
+use crate::index::parts::Parts;
 use crate::index::postings::Layout;
 use crate::index::probe::{Matches, Op, Query};
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles, Source};
@@ -99,6 +102,11 @@ impl IndexMethod for Ngram {
     #[cfg(feature = "full")]
     async fn inspect(&self, segment: &SegmentFiles) -> Result<Value> {
         read::inspect(segment).await
+    }
+
+    #[cfg(feature = "full")]
+    async fn parts(&self, segment: &SegmentFiles, wanted: Range<u64>) -> Result<Parts> {
+        read::parts(segment, &wanted).await
     }
 }
 

@@ -1,5 +1,7 @@
 //! Reading what an NGRAM segment holds.
 
+use std::ops::Range;
+
 use arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
 use arrow::datatypes::{DataType, UInt32Type};
 use roaring::RoaringTreemap;
@@ -7,11 +9,12 @@ use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 use crate::index::keep::Keep;
-use crate::index::keyed::{KeyInput, KeyWriter, Keys, Top, merge_keys};
+use crate::index::keyed::{KeyInput, KeyWriter, Keys, Top, key_parts, merge_keys};
 use crate::index::ngram::trigram::{LAST, NULL, text};
 use crate::index::ngram::{FILE, NAMES, Ngram, file};
 use crate::index::order::comparison;
 use crate::index::params::collected;
+use crate::index::parts::Parts;
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentFiles, Source};
 
 async fn open(segment: &SegmentFiles) -> Result<Keys> {
@@ -103,4 +106,12 @@ pub(super) async fn inspect(segment: &SegmentFiles) -> Result<Value> {
         // A compaction by Lance leaves them where all rows of a token were deleted: no search finds anything wrong in them.
         "remarks": (empty > 0).then(|| format!("{empty} tokens have no row")).into_iter().collect::<Vec<_>>(),
     }))
+}
+
+pub(super) async fn parts(segment: &SegmentFiles, wanted: &Range<u64>) -> Result<Parts> {
+    let token = |keys: &ArrayRef, row: usize| {
+        let code = keys.as_primitive_opt::<UInt32Type>().and_then(|codes| codes.values().get(row).copied());
+        json!(code.and_then(text))
+    };
+    key_parts(segment, &[FILE.to_owned()], NAMES, wanted, &token).await
 }

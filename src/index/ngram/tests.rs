@@ -11,7 +11,7 @@ use super::*;
 use crate::error::ErrorCode;
 use crate::format::row::RowDomain;
 use crate::format::treemap::encode_roaring64;
-use crate::index::testing::{Random, Rows, build, column, metadata, store};
+use crate::index::testing::{Random, Rows, build, column, metadata, parts, store};
 use crate::table::scan::{BatchRows, ColumnBatch};
 
 fn texts(rows: usize, random: &mut Random) -> Vec<Option<String>> {
@@ -93,6 +93,12 @@ fn inspection() {
         })
     );
     assert!(seen["posting_bytes"].as_u64().unwrap() > 3 * 30);
+    let listed = parts(&Ngram, &segment, 0..1000);
+    let items = listed["items"].as_array().unwrap();
+    let keys: Vec<_> = items.iter().map(|item| (item["key"].clone(), item["rows"].as_u64().unwrap())).collect();
+    assert_eq!(keys, [(json!(null), 1), (json!("hem"), 1), (json!("the"), 2)]);
+    let bytes: u64 = items.iter().map(|item| item["bytes"].as_u64().unwrap()).sum();
+    assert_eq!(json!(bytes), seen["posting_bytes"]);
 }
 
 #[test]

@@ -6,6 +6,8 @@ mod details;
 mod extrema;
 mod read;
 
+use std::ops::Range;
+
 use arrow::datatypes::DataType;
 use async_trait::async_trait;
 use roaring::RoaringTreemap;
@@ -17,6 +19,7 @@ use crate::format::row::RowDomain;
 use crate::index::btree::Btree;
 use crate::index::check::Check;
 use crate::index::params::{check_version, collected, flag, merge_known, positive};
+use crate::index::parts::Parts;
 use crate::index::probe::{Matches, Op, Query};
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles, Source};
 
@@ -114,6 +117,11 @@ impl IndexMethod for ZoneMap {
     #[cfg(feature = "full")]
     async fn inspect(&self, segment: &SegmentFiles) -> Result<Value> {
         read::inspect(segment).await
+    }
+
+    #[cfg(feature = "full")]
+    async fn parts(&self, segment: &SegmentFiles, wanted: Range<u64>) -> Result<Parts> {
+        read::parts(segment, &wanted).await
     }
 }
 

@@ -1,6 +1,8 @@
 //! Reading what a ZONEMAP segment holds.
 
-use arrow::array::ArrayRef;
+use std::ops::Range;
+
+use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::DataType;
 use roaring::RoaringTreemap;
 use serde_json::{Value, json};
@@ -11,6 +13,7 @@ use crate::format::schema::scalar_type;
 use crate::index::json::scalar;
 use crate::index::keep::Keep;
 use crate::index::order::extreme;
+use crate::index::parts::Parts;
 use crate::index::zonemap::build::{Zones, encode};
 use crate::index::zonemap::details::params_of;
 use crate::index::zonemap::{DEFAULT_ROWS_PER_ZONE, FILE, ROWS_PER_ZONE, rows_per_zone as rows_per_zone_of};
@@ -187,6 +190,41 @@ pub(super) async fn inspect(segment: &SegmentFiles) -> Result<Value> {
         "problems": problems,
         "remarks": zones.places.remarks(),
     }))
+}
+
+/// Zones in the order of the file.
+pub(super) async fn parts(segment: &SegmentFiles, wanted: &Range<u64>) -> Result<Parts> {
+    let file = ZoneFile::open(segment, FILE).await?;
+    let mut parts = Parts::new("zones", file.file.rows(), wanted);
+    let bound = scalar_type(&bounds_type(&file)?)?;
+    let columns = [
+        ("fragment_id", DataType::UInt64, false),
+        ("zone_start", DataType::UInt64, false),
+        ("zone_length", DataType::UInt64, false),
+        ("min", bound.clone(), true),
+        ("max", bound, true),
+        ("null_count", DataType::UInt32, false),
+        ("nan_count", DataType::UInt32, false),
+    ];
+    let mut rows = file.rows(&columns, &parts.inside(0, file.file.rows()))?;
+    while let Some(arrays) = rows.next().await? {
+        let [fragment, start, length, low, high, nulls, nans] = arrays.as_slice() else { break };
+        for row in 0..fragment.len() {
+            let more = parts.push(json!({
+                "fragment": scalar(fragment, row),
+                "start": scalar(start, row),
+                "length": scalar(length, row),
+                "min": scalar(low, row),
+                "max": scalar(high, row),
+                "nulls": scalar(nulls, row),
+                "nans": scalar(nans, row),
+            }));
+            if !more {
+                return Ok(parts);
+            }
+        }
+    }
+    Ok(parts)
 }
 
 /// The smallest (or largest) value of a column in index order.

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::*;
 use crate::format::schema::scalar_type;
-use crate::index::testing::{Random, Rows, build, column, metadata, store};
+use crate::index::testing::{Random, Rows, build, column, metadata, parts, store};
 use crate::index::zones::{NULL_BITMAP, Places};
 
 fn params(rows: u64) -> Params {
@@ -217,6 +217,13 @@ fn inspection() {
             "method": "ZONEMAP", "index_version": 0, "rows_per_zone": 2, "zones": 2, "fragments": [6], "nulls": 1, "nans": 1,
             "null_rows_stored": true, "min": -1.0, "max": "NaN", "problems": [], "remarks": [],
         })
+    );
+    assert_eq!(
+        parts(&ZoneMap, &segment, 0..1000),
+        json!({ "kind": "zones", "count": 2, "offset": 0, "left_out": 0, "items": [
+            { "fragment": 6, "start": 0, "length": 2, "min": 2.5, "max": 2.5, "nulls": 1, "nans": 0 },
+            { "fragment": 6, "start": 2, "length": 2, "min": -1.0, "max": "NaN", "nulls": 0, "nans": 1 },
+        ] })
     );
 }
 

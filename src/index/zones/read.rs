@@ -1,5 +1,7 @@
 //! The columns and buffers that every file of zones has.
 
+use std::ops::Range;
+
 use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::{DataType, UInt32Type, UInt64Type};
 use roaring::RoaringTreemap;
@@ -8,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::file::LanceFile;
 use crate::format::treemap::decode_row_treemap;
 use crate::index::SegmentFiles;
-use crate::index::columns::{position, whole};
+use crate::index::columns::{Rows, position, whole};
 use crate::index::zones::Places;
 
 /// Metadata key: number of the global buffer with the null rows.
@@ -71,6 +73,18 @@ impl<'a> ZoneFile<'a> {
             starts: self.u64s("zone_start").await?,
             lengths: self.u64s("zone_length").await?,
         })
+    }
+
+    /// Several columns in step, over some of the zones.
+    ///
+    /// # Errors
+    /// `CORRUPT_FILE` when one of them is not there.
+    pub fn rows(&self, columns: &[(&str, DataType, bool)], zones: &Range<u64>) -> Result<Rows> {
+        let mut found = Vec::with_capacity(columns.len());
+        for (name, data_type, nullable) in columns {
+            found.push((position(self.segment, self.name, &self.file, name)?, data_type.clone(), *nullable));
+        }
+        Ok(Rows::new(&self.file, &found, zones))
     }
 
     /// The null rows; `None` for a file written before they were stored.
