@@ -49,12 +49,13 @@ test-all: check test-package test-stores ## Everything, with the full matrices (
 	WHETSTONE_FULL=1 cargo test --locked --test column_matrix -- --nocapture
 	WHETSTONE_FULL=1 scripts/pytest.sh tests/oracle tests/bad
 
-bench: package ## Refresh, building and decoding speed against Lance on this machine; forecasts of a million fragments
+bench: package ## Refresh, building and decoding speed against Lance on this machine; forecasts of a million fragments; reuse histories
 	@scripts/setup.sh python
 	@scripts/python.sh tests/bench/refresh.py
 	@scripts/python.sh tests/bench/methods.py
 	@scripts/python.sh tests/bench/decode.py
 	@scripts/python.sh tests/bench/forecast.py
+	@scripts/python.sh tests/bench/histories.py
 
 fuzz: ## Feed every parser of foreign bytes (FUZZ_RUNS=200000 inputs each)
 	@scripts/fuzz.sh $(or $(FUZZ_RUNS),200000)
