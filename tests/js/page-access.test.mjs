@@ -5,7 +5,7 @@ import { createRequire } from "node:module";
 import path from "node:path";
 import test from "node:test";
 import { pageOn } from "../support/page_browser.mjs";
-import { copyTable, scratch } from "./support.mjs";
+import { copyTable, copyTagged, scratch } from "./support.mjs";
 
 const WAIT = { timeout: 60_000 };
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -32,6 +32,13 @@ const STATES = {
   create: { query: (url) => `?url=${url}&create=index`, ready: (page) => page.waitForSelector(".choices select", WAIT) },
   rows: { query: (url) => `?url=${url}&view=table`, ready: (page) => page.waitForSelector(".fragment-table tbody tr", WAIT) },
   "what-if": { query: (url) => `?url=${url}&view=what-if`, ready: (page) => page.waitForSelector(".strips canvas", WAIT) },
+  history: {
+    query: (url) => `?url=${url.replace("fragments_200", "partially_drained")}&view=history&sel=transition:1`,
+    ready: async (page) => {
+      await page.waitForSelector(".history-graph", WAIT);
+      await page.waitForSelector(".history-reasons p", WAIT);
+    },
+  },
   sql: {
     query: (url) => `?url=${url}&view=sql`,
     ready: async (page) => {
@@ -47,6 +54,7 @@ for (const [width, height, dark] of [[1440, 900, false], [1440, 900, true], [390
   test(`${width} pixels, ${dark ? "dark" : "light"}: no finding, nothing wider than the screen`, async (t) => {
     const folder = scratch(t);
     copyTable(t, "fragments_200", folder);
+    copyTagged("partially_drained", folder);
     mkdirSync(path.join(folder, "samples"));
     copyTable(t, "segments_interleaved", path.join(folder, "samples"), "interleaved");
     writeFileSync(path.join(folder, "samples", "index.json"), JSON.stringify([{ name: "interleaved", title: "Taking turns", description: "Segments that take turns." }]));

@@ -17,6 +17,8 @@ const { find } = await pageModules("lib/search");
 const jobs = await pageModules("jobs/choice");
 const { sortContents } = await pageModules("inside/contents");
 const { diffVersions, isSame } = await pageModules("versions/diff");
+const historyGraph = await pageModules("history/graph");
+const commits = await pageModules("lib/commits");
 const recent = await pageModules("lib/recent");
 const progress = await pageModules("jobs/progress");
 
@@ -464,4 +466,63 @@ test("recent tables are addresses without secrets, newest first, each once", () 
   assert.equal(recent.recentTables(storage).length, 8);
   kept.set("whetstone.recent", "{broken");
   assert.deepEqual(recent.recentTables(storage), []);
+});
+
+/** A history as the engine tells it: moves are [sources, destinations, kept]. */
+function history(moves, live, segments = []) {
+  const digest = (id) => ({ id, physical_rows: 10, deleted_rows: 0 });
+  return {
+    version: 1, index_version: 1, supported: true, live, row_maps: [],
+    transitions: moves.map(([sources, destinations, kept = true], position) => ({ position, record: position, kind: "ordered_compaction", sources: sources.map(digest), destinations: destinations.map(digest), map_id: null, kept, why: [] })),
+    segments: segments.map(([stored, derived, path], n) => ({ index: "i", uuid: uuid(n), stored, derived, listed: true, state: "translated", reason: null, path, kept: true, why: "" })),
+  };
+}
+
+const chain16 = () => history([], [], Array.from({ length: 16 }, (_, i) => [[i], [i], []])).segments;
+
+test("a history is drawn left to right: bundles, transitions, and the way of every segment", () => {
+  const chain = history([[[0, 1, 2, 3], [10, 11]], [[10, 11, 4], [20]], [[30], [31], false]], [20, 31, 40], [[[0, 1], [20], [0, 1]], [[2, 3], [20], [0, 1]], [[31], [31], []]]);
+  const graph = historyGraph.makeGraph(chain, 0, 3);
+  const of = (id) => graph.bundles.find((one) => one.ids.includes(id));
+  assert.deepEqual(of(0).ids, [0, 1], "what shares everything is one bundle");
+  assert.deepEqual(of(2).ids, [2, 3], "another segment was built from these");
+  assert.ok(of(0).x < of(10).x && of(10).x < of(20).x, "time runs to the right");
+  assert.equal(of(4).x, of(10).x, "what a transition took stands before it");
+  assert.deepEqual([of(20).live, of(0).live, of(30).ghost, of(0).ghost, of(31).ghost], [true, false, true, false, false]);
+  assert.deepEqual(of(20).derived, [0, 1], "covered through the history");
+  assert.deepEqual([of(31).stored, of(31).derived], [[2], []], "covered by name");
+  const way = (id, into) => graph.edges.find((edge) => edge.bundle === of(id) && edge.into === into).passing;
+  assert.deepEqual([way(0, true), way(2, true), way(10, false), way(10, true), way(4, true), way(20, false), way(30, true)], [[0], [1], [0, 1], [0, 1], [], [0, 1], []]);
+  assert.deepEqual(graph.apart, [40]);
+  const boxes = graph.bundles.map((one) => `${one.x}/${one.y}`);
+  assert.equal(new Set(boxes).size, boxes.length, "nothing lies on something else");
+  for (const one of [...graph.bundles, ...graph.joints]) assert.ok(one.x >= 0 && one.y >= 0 && one.x < graph.width && one.y < graph.height);
+});
+
+test("a part of a long history names what lies outside, and wide transitions stay small", () => {
+  const long = history(Array.from({ length: 10_000 }, (_, i) => [[i], [i + 1]]), [10_000], [[[0], [10_000], Array.from({ length: 10_000 }, (_, i) => i)]]);
+  const graph = historyGraph.makeGraph(long, 40, 80);
+  assert.equal(graph.joints.length, 40);
+  const ends = graph.bundles.filter((one) => one.earlier || one.later).map((one) => [one.ids, one.earlier, one.later]);
+  assert.deepEqual(ends, [[[40], true, false], [[80], false, true]]);
+  assert.ok(graph.edges.every((edge) => edge.passing.length === 1), "the segment passes all of it");
+  const wide = history([[Array.from({ length: 1000 }, (_, i) => i), [5000]]], [5000], Array.from({ length: 1000 }, (_, i) => [[i], [5000], [0]]));
+  const drawn = historyGraph.makeGraph(wide, 0, 1);
+  assert.ok(drawn.bundles.length <= 9);
+  assert.equal(drawn.bundles.reduce((sum, one) => sum + one.ids.length, 0), 1001);
+  assert.equal(new Set(drawn.bundles.flatMap((one) => one.stored)).size, 1000, "no segment is lost");
+  const colours = historyGraph.ownColours(chain16(), () => 3);
+  assert.equal(new Set(colours).size, 16, "as many segments as there are colours have one each");
+  assert.equal(historyGraph.briefIds([1, 2, 3, 9]), "1–3, 9");
+  assert.equal(historyGraph.briefIds([1, 3, 5, 7]), "1 … 7");
+});
+
+test("what is kept of a commit names its job; what an older page kept still says something", () => {
+  const store = new Map();
+  const storage = { getItem: (key) => store.get(key) ?? null, setItem: (key, value) => store.set(key, value), removeItem: (key) => store.delete(key), key: (i) => [...store.keys()][i] ?? null, get length() { return store.size; } };
+  const commit = { uri: "u", branch: null, index_name: "i", transaction: "t", version: 2, target: "https://a/t.lance", at: 1 };
+  commits.keep(storage, commit);
+  commits.keep(storage, { ...commit, transaction: "s", job: "merge", at: 2 });
+  store.set("whetstone.commit.x", JSON.stringify({ ...commit, transaction: "x", job: 7 }));
+  assert.deepEqual(commits.keptFor(storage, commit.target).map((one) => commits.jobName(one.job)), ["A change", "A merge"]);
 });

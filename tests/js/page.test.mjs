@@ -143,11 +143,12 @@ test("a tab that ends between the commit and its answer: the next one says what 
     setTimeout(arrived, 500);
   });
   const { page } = await open();
-  const begin = async () => {
+  const begin = async (job, button, choose = () => undefined) => {
     const held = new Promise((resolve) => { arrived = resolve; });
     const tab = await page.context().newPage();
-    await tab.goto(`${page.url()}?url=${table("fragments_200")}&refresh=k_idx`);
-    await tab.getByRole("button", { name: "Index 100 fragments in 1 segment" }).click(WAIT);
+    await tab.goto(`${page.url()}?url=${table("fragments_200")}&${job}`);
+    await choose(tab.locator("dialog"));
+    await tab.getByRole("button", { name: button }).click(WAIT);
     await held;
     await tab.close();
   };
@@ -158,24 +159,28 @@ test("a tab that ends between the commit and its answer: the next one says what 
     await note.waitFor(WAIT);
     return { tab, note, text: plain(await note.innerText()) };
   };
-  await begin();
+  await begin("refresh=k_idx", "Index 100 fragments in 1 segment");
   assert.equal(manifests(folder, "fragments_200").length, 4);
   const pending = await look("pending");
   assert.match(pending.text, /refresh of k_idx was being committed when its tab was closed\. It has not landed so far/);
   assert.match(pending.text, /[0-9a-f]{8}-[0-9a-f]{4}/);
+  await begin("merge=k_idx", "Merge 2 segments into 1");
+  await begin("create=index", "Create: index 200 fragments in 1 segment", (dialog) => dialog.getByLabel("Column").selectOption("v", WAIT));
   lands = true;
-  await begin();
+  await begin("drop=k_idx", "Drop k_idx");
   assert.equal(manifests(folder, "fragments_200").length, 5);
-  // Of the two commits kept, the second became version 5, and so the first never will.
+  // Of the four commits kept, the last became version 5, and so the others never will.
   const landed = await look("landed");
-  assert.match(landed.text, /It landed: version 5 is its work\./);
+  assert.match(landed.text, /^The drop of k_idx was being committed when its tab was closed\. It landed: version 5 is its work\./);
   const lost = landed.tab.locator('.unfinished [data-fate="lost"]');
-  assert.match(plain(await lost.innerText()), /It did not land: no version carries it/);
+  const said = (await lost.allInnerTexts()).map(plain);
+  assert.deepEqual(said.map((text) => text.split(" was being committed")[0]), ["A refresh of k_idx", "A merge of k_idx", "The creation of v_idx_2"]);
+  for (const text of said) assert.match(text, /It did not land: no version carries it/);
   await shot(landed.tab, "page-unfinished");
   const kept = await landed.tab.evaluate(() => JSON.stringify({ ...localStorage }));
   assert.doesNotMatch(kept, /secret|password|key_id/i);
   await landed.note.getByRole("button", { name: "Dismiss" }).click();
-  await lost.getByRole("button", { name: "Dismiss" }).click();
+  for (const _ of said) await lost.first().getByRole("button", { name: "Dismiss" }).click();
   await landed.tab.waitForFunction(() => document.querySelector(".unfinished") === null, null, WAIT);
   assert.equal(await landed.tab.evaluate(() => Object.keys(localStorage).filter((key) => key.startsWith("whetstone.commit.")).length), 0);
   await pending.tab.reload();

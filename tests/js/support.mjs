@@ -52,6 +52,13 @@ export function copyTable(t, name, folder = scratch(t), as = name) {
   return target;
 }
 
+/** A writable copy of a fixture table with a fragment reuse history. */
+export function copyTagged(name, folder) {
+  const target = path.join(folder, `${name}.lance`);
+  cpSync(path.join(fixtures(), "tagged", `${name}.lance`), target, { recursive: true });
+  return target;
+}
+
 /** Runs the command; answers its exit status and output. */
 export function command(args, { env = {}, input } = {}) {
   return new Promise((resolve, reject) => {

@@ -17,16 +17,16 @@ function chromiumPath() {
 }
 
 /** Starts the server on a folder and a browser; both end with the test. */
-export async function pageOn(t, folder) {
-  if (!existsSync(path.join(PAGE, "index.html"))) throw new Error("the page is not built: run make build");
+export async function pageOn(t, folder, built = PAGE) {
+  if (!existsSync(path.join(built, "index.html"))) throw new Error("the page is not built: run make build");
   mkdirSync(ARTIFACTS, { recursive: true });
-  const server = await serve({ root: folder, page: PAGE, writable: true });
+  const server = await serve({ root: folder, page: built, writable: true });
   t.after(() => server.close());
   const browser = await chromium.launch({ executablePath: chromiumPath(), args: FLAGS });
   t.after(() => browser.close());
-  /** Opens the page at a query; every console error and failed script is kept in `problems`. */
-  const open = async (query = "", { width = 1440, height = 900, dark = false } = {}) => {
-    const context = await browser.newContext({ viewport: { width, height }, colorScheme: dark ? "dark" : "light", reducedMotion: "reduce" });
+  /** Opens the page at a query (`offline`: with its service worker); every console error and failed script is kept in `problems`. */
+  const open = async (query = "", { width = 1440, height = 900, dark = false, offline = false } = {}) => {
+    const context = await browser.newContext({ viewport: { width, height }, colorScheme: dark ? "dark" : "light", reducedMotion: "reduce", serviceWorkers: offline ? "allow" : "block" });
     const page = await context.newPage();
     const problems = [];
     page.on("console", (message) => {
@@ -55,5 +55,5 @@ export async function pageOn(t, folder) {
       else listener(request, response);
     });
   };
-  return { server, open, shot, delay, stand, table: (name) => `${server.tables}${name}.lance` };
+  return { browser, server, open, shot, delay, stand, table: (name) => `${server.tables}${name}.lance` };
 }

@@ -22,7 +22,7 @@ function compile() {
   const out = mkdtempSync(path.join(OUT, "page-modules-"));
   process.on("exit", () => rmSync(out, { recursive: true, force: true }));
   writeFileSync(path.join(out, "package.json"), '{"type":"module"}');
-  for (const folder of ["lib", "map", "engine", "jobs", "inside", "versions"]) {
+  for (const folder of ["lib", "map", "engine", "jobs", "inside", "versions", "history"]) {
     mkdirSync(path.join(out, folder), { recursive: true });
     for (const file of readdirSync(path.join(SOURCE, folder)).filter((f) => f.endsWith(".ts") && f !== "engine.worker.ts")) {
       const { outputText } = ts.transpileModule(readFileSync(path.join(SOURCE, folder, file), "utf8"), {

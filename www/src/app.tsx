@@ -2,8 +2,11 @@
 
 import type { JSX } from "preact";
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { failureOf } from "./engine/client.js";
+import type { ErrorDocument } from "./engine/documents.js";
 import type { StoreKeys } from "./engine/protocol.js";
 import { count, tableName } from "./lib/format.js";
+import { accessTo, folderOf, keepFolder, tablesIn } from "./lib/folders.js";
 import { healthLines } from "./lib/health.js";
 import { find } from "./lib/search.js";
 import { formatState, parseState, VIEWS, withoutSecrets } from "./lib/url.js";
@@ -17,11 +20,13 @@ import { ErrorPanel } from "./parts/ErrorPanel.js";
 import { HealthLines, Meters } from "./parts/Health.js";
 import { IndexList } from "./parts/IndexList.js";
 import { OpenPanel, useSamples } from "./parts/OpenPanel.js";
+import type { PickedFolder } from "./parts/OpenPanel.js";
 import { FragmentTable, RunTables } from "./parts/TableView.js";
 import { useTheme } from "./parts/theme.js";
 import { Unfinished } from "./parts/Unfinished.js";
 import { VersionLine } from "./parts/VersionLine.js";
 import { Console } from "./console/Console.js";
+import { HistoryView } from "./history/HistoryView.js";
 import { WhatIf } from "./whatif/WhatIf.js";
 import { VersionDiffPanel } from "./versions/VersionDiff.js";
 import { Icon } from "./parts/basics.js";
@@ -30,7 +35,7 @@ import { JobDialog } from "./jobs/JobDialog.js";
 import { useSession } from "./session.js";
 
 const NO_GHOSTS: GhostRun[] = [];
-const VIEW_NAMES = { map: "map", table: "table", "what-if": "what if", sql: "SQL" } as const;
+const VIEW_NAMES = { map: "map", table: "table", history: "history", "what-if": "what if", sql: "SQL" } as const;
 
 export function App(): JSX.Element {
   const [state, setState] = useState<PageState>(() => parseState(window.location.search));
@@ -54,18 +59,42 @@ export function App(): JSX.Element {
     document.title = state.url ? `${tableName(state.url)} – Whetstone` : "Whetstone";
   }, [state.url]);
 
+  /** Folder that was handed over and holds no table, or several: the panel lists them. */
+  const [picked, setPicked] = useState<PickedFolder | null>(null);
   const open = useCallback((target: string, given: StoreKeys | null) => {
     setKeys(given);
     setOpening(false);
     setState((before) => ({ ...before, url: withoutSecrets(target), version: null, selection: null, window: null, query: "", job: null }));
   }, []);
+  const openFolder = useCallback(async (folder: FileSystemDirectoryHandle) => {
+    try {
+      const tables = await tablesIn(folder);
+      if (tables.length === 1) {
+        setPicked(null);
+        open(await keepFolder(tables[0]!), null);
+        return;
+      }
+      setPicked({ name: folder.name, tables, trouble: null });
+    } catch (error) {
+      setPicked({ name: folder.name, tables: [], trouble: failureOf(error).message });
+    }
+    setOpening(true);
+  }, [open]);
   const select = useCallback((selection: Selection | null) => change({ selection }), [change]);
   const setWindow = useCallback((window: [number, number] | null) => change({ window }), [change]);
   const startJob = useCallback((job: Job) => change({ job }), [change]);
 
-  // An address dropped anywhere opens its table.
+  // An address or a folder dropped anywhere opens its table.
   useEffect(() => {
     const dropped = (event: DragEvent) => {
+      const file = [...(event.dataTransfer?.items ?? [])].find((one) => one.kind === "file") as { getAsFileSystemHandle?: () => Promise<FileSystemHandle | null> } | undefined;
+      if (file?.getAsFileSystemHandle) {
+        event.preventDefault();
+        void file.getAsFileSystemHandle().then((handle) => {
+          if (handle?.kind === "directory") void openFolder(handle as FileSystemDirectoryHandle);
+        }, () => undefined);
+        return;
+      }
       const text = event.dataTransfer?.getData("text/uri-list") || event.dataTransfer?.getData("text/plain") || "";
       const address = text.split(/\r?\n/).find((line) => /^(https?|s3):\/\//i.test(line.trim()))?.trim();
       if (!address) return;
@@ -74,7 +103,7 @@ export function App(): JSX.Element {
     };
     const over = (event: DragEvent) => {
       const kinds = event.dataTransfer?.types ?? [];
-      if (kinds.includes("text/uri-list") || kinds.includes("text/plain")) event.preventDefault();
+      if (kinds.includes("text/uri-list") || kinds.includes("text/plain") || kinds.includes("Files")) event.preventDefault();
     };
     window.addEventListener("dragover", over);
     window.addEventListener("drop", dropped);
@@ -82,7 +111,7 @@ export function App(): JSX.Element {
       window.removeEventListener("dragover", over);
       window.removeEventListener("drop", dropped);
     };
-  }, [open]);
+  }, [open, openFolder]);
 
   useEffect(() => {
     const keysDown = (event: KeyboardEvent) => {
@@ -134,7 +163,7 @@ export function App(): JSX.Element {
         <button type="button" class="icon-button theme-button" aria-label={`Colours: ${theme.choice}`} title={`Colours: ${theme.choice}`} onClick={theme.next}><Icon name="contrast" /></button>
       </header>
       <div class={`progress-line${session.loading && started ? " is-on" : ""}`} role="presentation" />
-      {started && opening && <div class="open-drop"><OpenPanel samples={samples} current={state.url} onOpen={open} /></div>}
+      {started && opening && <div class="open-drop"><OpenPanel samples={samples} current={state.url} picked={picked} onOpen={open} onFolder={openFolder} /></div>}
       <main id="main" tabIndex={-1}>
         {started && <h1 class="sr-only">{tableName(state.url!)}</h1>}
         {!started && (
@@ -143,12 +172,12 @@ export function App(): JSX.Element {
               <h1>Keep a Lance table’s indexes sharp.</h1>
               <p>See what each index covers, plan the missing work, and do it from this tab. The table stays where it lies; nothing goes through a server of ours.</p>
             </div>
-            <OpenPanel samples={samples} current={null} onOpen={open} />
+            <OpenPanel samples={samples} current={null} picked={picked} onOpen={open} onFolder={openFolder} />
           </div>
         )}
         {started && session.failure && !table && (
           <ErrorPanel failure={session.failure} target={state.url} onRetry={session.reload}
-            onOther={state.version !== null ? { label: "Open the latest version", act: () => change({ version: null }) } : { label: "Open another table", act: () => setOpening(true) }} />
+            onOther={closedFolder(session.failure) ? { label: "Let the page read it", act: () => void allowFolder(state.url!, session.reload) } : state.version !== null ? { label: "Open the latest version", act: () => change({ version: null }) } : { label: "Open another table", act: () => setOpening(true) }} />
         )}
         {started && !(session.failure && !table) && (
           <>
@@ -178,7 +207,8 @@ export function App(): JSX.Element {
                 </div>
                 {!layout && <div class="map-bones" style={{ height: `${lanesHeight(laneBoxes(3, state.groups)) + 40}px` }} aria-hidden="true" />}
                 {layout && state.view === "sql" && <Console session={session} layout={layout} target={state.url!} old={old} />}
-                {layout && state.view !== "sql" && layout.columns.ids.length === 0 && layout.retired.length === 0 && <p class="empty">This version has no fragments. Once rows are appended, they show up here.</p>}
+                {layout && state.view === "history" && <HistoryView session={session} layout={layout} selection={state.selection} target={state.url!} onSelect={select} />}
+                {layout && state.view !== "sql" && state.view !== "history" && layout.columns.ids.length === 0 && layout.retired.length === 0 && <p class="empty">This version has no fragments. Once rows are appended, they show up here.</p>}
                 {layout && state.view === "what-if" && layout.columns.ids.length > 0 && <WhatIf session={session} layout={layout} target={state.url} themeStamp={theme.stamp} />}
                 {layout && (state.view === "map" || state.view === "table") && (layout.columns.ids.length > 0 || layout.retired.length > 0) && (state.view === "map"
                   ? <>
@@ -200,6 +230,15 @@ export function App(): JSX.Element {
       )}
     </div>
   );
+}
+
+function closedFolder(failure: ErrorDocument): boolean {
+  return failure.code === "STORE_DENIED" && typeof (failure.detail as { folder?: unknown } | null)?.folder === "string";
+}
+
+async function allowFolder(target: string, then: () => void): Promise<void> {
+  const folder = await folderOf(target);
+  if (folder && await accessTo(folder, "read", true) === "granted") then();
 }
 
 /** Keeps the address bar and the state equal. Opening and stepping make history entries; looking around does not. */

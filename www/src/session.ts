@@ -1,10 +1,11 @@
 // The open table: loading, stepping through versions, and what to do when the engine has to be replaced.
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { EngineClient, failureOf } from "./engine/client.js";
-import type { AuditReport, CommittingEvent, ErrorDocument, ForecastOptions, LayoutForecast, Pair, Plan, Probe, ProgressEvent, SegmentContents, SqlResult } from "./engine/documents.js";
+import { EngineClient, EngineFailure, failureOf } from "./engine/client.js";
+import type { AuditReport, CommittingEvent, ErrorDocument, ForecastOptions, HistoryDocument, LayoutForecast, Pair, Plan, Probe, ProgressEvent, SegmentContents, SqlResult } from "./engine/documents.js";
 import type { Counted, OpenedTable, RunResult, StoreKeys } from "./engine/protocol.js";
 import type { Choice } from "./jobs/choice.js";
+import { accessTo, folderOf, isFolder } from "./lib/folders.js";
 import { fateOf, forget, keep, keptFor } from "./lib/commits.js";
 import type { Fate } from "./lib/commits.js";
 import { keeping, trying } from "./lib/keeping.js";
@@ -26,6 +27,8 @@ export interface Session {
   audit: (index: string, sample: number | null, signal: AbortSignal, audited: (rows: number, total: number) => void) => Promise<AuditReport>;
   probe: (index: string, op: string, value: string | null, signal: AbortSignal) => Promise<Probe>;
   forecast: (options: ForecastOptions, signal: AbortSignal) => Promise<LayoutForecast>;
+  /** The fragment reuse history of the version on screen. */
+  history: (signal: AbortSignal) => Promise<HistoryDocument>;
   explainPair: (a: number, b: number, signal: AbortSignal) => Promise<Pair>;
   /** Answers a statement; one that would change the table only comes back with its plan. */
   sql: (text: string, signal: AbortSignal) => Promise<SqlResult>;
@@ -40,6 +43,16 @@ export interface Session {
 
 /** Versions kept for stepping back and forth without asking the store again. */
 const KEPT_VERSIONS = 48;
+
+/** A folder of this machine is used with the browser's leave, which is asked for where somebody just clicked to change it. */
+async function mayUse(target: string | null, mode: "read" | "readwrite"): Promise<void> {
+  if (target === null || !isFolder(target)) return;
+  const folder = await folderOf(target);
+  if (!folder) throw new EngineFailure({ code: "TABLE_NOT_FOUND", message: "this browser keeps no folder under this address: choose the folder again", detail: {}, changed: "nothing" });
+  if (await accessTo(folder, mode, mode === "readwrite") === "granted") return;
+  const what = mode === "read" ? "read" : "write";
+  throw new EngineFailure({ code: "STORE_DENIED", message: `the browser does not let this page ${what} the folder ${folder.name} without asking you again`, detail: { path: folder.name, folder: target }, changed: "nothing" });
+}
 
 export function useSession(target: string | null, version: number | null, keys: StoreKeys | null): Session {
   const client = useMemo(() => new EngineClient(), []);
@@ -104,7 +117,7 @@ export function useSession(target: string | null, version: number | null, keys: 
     onScreen.current = target;
     const work = same && wanted !== null
       ? client.call("at", { handle: known.handle, version: wanted }, { signal: abort.signal })
-      : client.call("open", { target, version, keys }, { signal: abort.signal });
+      : mayUse(target, "read").then(() => client.call("open", { target, version, keys }, { signal: abort.signal }));
     work.then(
       (next) => {
         if (abort.signal.aborted) return;
@@ -151,9 +164,10 @@ export function useSession(target: string | null, version: number | null, keys: 
     const committing = (event: CommittingEvent) => {
       sent.add(event.transaction);
       own.current.add(event.transaction);
-      trying((storage) => keep(storage, { ...event, target: withoutSecrets(target ?? ""), at: Date.now() }));
+      trying((storage) => keep(storage, { ...event, job: work.kind, target: withoutSecrets(target ?? ""), at: Date.now() }));
     };
     try {
+      await mayUse(target, "readwrite");
       const result = await client.call("run", { handle: await handle(signal), plan: work, workers }, { signal, progress, committing });
       done();
       return result;
@@ -212,10 +226,19 @@ export function useSession(target: string | null, version: number | null, keys: 
   const probe = useCallback((index: string, op: string, value: string | null, signal: AbortSignal) => onShow(signal, (at) => client.call("probe", { handle: at, index, op, value }, { signal })), [onShow]);
   const forecast = useCallback((options: ForecastOptions, signal: AbortSignal) => onShow(signal, (at) => client.call("forecast", { handle: at, options }, { signal })), [onShow]);
   const explainPair = useCallback((a: number, b: number, signal: AbortSignal) => onShow(signal, (at) => client.call("explainPair", { handle: at, a, b }, { signal })), [onShow]);
+  /** Histories that were read, by the version they belong to: the view and the details pane ask for the same. */
+  const histories = useRef(new WeakMap<OpenedTable, HistoryDocument>());
+  const history = useCallback(async (signal: AbortSignal) => {
+    const known = table && histories.current.get(table);
+    if (known) return known;
+    const read = await onShow(signal, (at) => client.call("history", { handle: at }, { signal }));
+    if (table) histories.current.set(table, read);
+    return read;
+  }, [onShow]);
   const sql = useCallback((text: string, signal: AbortSignal) => onShow(signal, (at) => client.call("sql", { handle: at, text }, { signal })), [onShow]);
   const adopt = useCallback((next: OpenedTable) => {
     if (target !== null) accept(next, target);
   }, [target, accept]);
 
-  return { table, loading, failure, requests, reload, plan, run, inspect, audit, probe, forecast, explainPair, sql, version: another, adopt, unfinished, dismiss };
+  return { table, loading, failure, requests, reload, plan, run, inspect, audit, probe, forecast, history, explainPair, sql, version: another, adopt, unfinished, dismiss };
 }

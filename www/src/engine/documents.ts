@@ -2,7 +2,7 @@
 
 export type {
   Advice, AuditFinding, AuditReport, BuildPlan, BuildTask, Changed, CommittingEvent, CompactionPlan, CoverageColumn, DropIndexPlan, FieldInfo, ForecastOptions, FragmentColumns,
-  IndexInfo, LayoutColumns, LayoutForecast, Pair, Plan, Probe, ProgressEvent, RefreshPlan, RefreshReport, RequestEvent, SegmentContents, SegmentFate, SegmentInfo,
+  HistoryDocument, IndexInfo, LayoutColumns, LayoutForecast, Pair, Plan, Probe, ProgressEvent, RefreshPlan, RefreshReport, RequestEvent, SegmentContents, SegmentFate, SegmentInfo,
   ShowDocument, SqlResult, TransactionInfo, VersionInfo,
   ErrorCode, ErrorDocument,
 } from "whetstone";

@@ -1,8 +1,9 @@
 /// <reference lib="webworker" />
 // Holds the engine, away from the page: a trap in here ends this worker and nothing else. Building happens in workers of its own pool.
 
-import { WhetstoneError, httpStore, open, s3Store } from "whetstone";
+import { WhetstoneError, directoryStore, httpStore, open, s3Store } from "whetstone";
 import type { RequestEvent, Store, Table } from "whetstone";
+import { folderOf, isFolder } from "../lib/folders.js";
 import type { CallName, Calls, FromWorker, OpenedTable, StoreKeys, ToWorker } from "./protocol.js";
 
 const scope = self as unknown as DedicatedWorkerGlobalScope;
@@ -38,7 +39,12 @@ function onRequest(event: RequestEvent): void {
   }, 80);
 }
 
-function storeOf(target: string, keys: StoreKeys | null): string | Store {
+async function storeOf(target: string, keys: StoreKeys | null): Promise<string | Store> {
+  if (isFolder(target)) {
+    const folder = await folderOf(target);
+    if (!folder) throw new WhetstoneError("TABLE_NOT_FOUND", "this browser keeps no folder under this address: choose the folder again");
+    return directoryStore(folder);
+  }
   if (!keys) return target;
   const text = (value: string) => (value.trim() === "" ? undefined : value.trim());
   if (keys.kind === "s3" || target.startsWith("s3:")) {
@@ -90,7 +96,7 @@ type Handlers = { [N in CallName]: (argument: Calls[N]["argument"], signal: Abor
 
 const handlers: Handlers = {
   async open({ target, version, keys }, signal) {
-    const table = await open(storeOf(target, keys), { signal, onRequest, ...(version === null ? {} : { version }) });
+    const table = await open(await storeOf(target, keys), { signal, onRequest, ...(version === null ? {} : { version }) });
     const versions = await versionsOf(table, signal);
     const latest = versions?.at(-1)?.version ?? table.version;
     return opened(table, versions, Math.max(latest, table.version), signal);
@@ -146,6 +152,9 @@ const handlers: Handlers = {
   },
   async forecast({ handle, options }, signal) {
     return held(handle).table.forecast({ ...options, signal });
+  },
+  async history({ handle }, signal) {
+    return held(handle).table.history({ signal });
   },
   async explainPair({ handle, a, b }, signal) {
     return held(handle).table.explainPair(a, b, { signal });

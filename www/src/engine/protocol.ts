@@ -1,7 +1,7 @@
 // What the page and its engine worker say to each other. Everything is plain data; functions stay on their side.
 
 import type {
-  AuditReport, CommittingEvent, ErrorDocument, FieldInfo, ForecastOptions, FragmentColumns, LayoutForecast, Pair, Plan, Probe, ProgressEvent, RefreshReport, SegmentContents,
+  AuditReport, CommittingEvent, ErrorDocument, FieldInfo, ForecastOptions, FragmentColumns, HistoryDocument, LayoutForecast, Pair, Plan, Probe, ProgressEvent, RefreshReport, SegmentContents,
   ShowDocument, SqlResult, TransactionInfo, VersionInfo,
 } from "./documents.js";
 import type { Choice } from "../jobs/choice.js";
@@ -68,6 +68,7 @@ export interface Calls {
   audit: { argument: { handle: number; index: string; sample: number | null }; answer: AuditReport };
   probe: { argument: { handle: number; index: string; op: string; value: string | null }; answer: Probe };
   forecast: { argument: { handle: number; options: ForecastOptions }; answer: LayoutForecast };
+  history: { argument: { handle: number }; answer: HistoryDocument };
   explainPair: { argument: { handle: number; a: number; b: number }; answer: Pair };
   /** A statement that would change the table is planned on its latest version, and not run. */
   sql: { argument: { handle: number; text: string }; answer: SqlResult };

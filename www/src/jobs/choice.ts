@@ -1,7 +1,7 @@
 // What a dialog asks the engine to plan, and the words around it. Pure.
 
 import type { BuildPlan, FieldInfo, Plan } from "../engine/documents.js";
-import { name, plural, shellWord } from "../lib/format.js";
+import { commandTarget, name, plural, shellWord } from "../lib/format.js";
 import { withoutSecrets } from "../lib/url.js";
 
 /** One thing to plan, with everything the person chose. */
@@ -69,7 +69,7 @@ export function effect(plan: Plan): string {
 
 /** The command line that does the same. */
 export function commandLine(plan: Plan, target: string): string {
-  const table = shellWord(withoutSecrets(target));
+  const table = commandTarget(withoutSecrets(target));
   const index = shellWord(plan.index.name);
   if (!isBuild(plan)) return `whetstone drop-index ${table} ${index}`;
   const segments = Math.max(1, plan.runs.length);

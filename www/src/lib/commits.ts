@@ -6,6 +6,8 @@ import type { CommittingEvent, TransactionInfo } from "../engine/documents.js";
 export interface KeptCommit extends CommittingEvent {
   /** The address this page knows the table by, without secrets. */
   target: string;
+  /** Kind of the plan that was run; absent in what earlier builds of the page kept. */
+  job?: string;
   /** Milliseconds since 1970. */
   at: number;
 }
@@ -40,11 +42,22 @@ export function keptFor(storage: Keeping, target: string): KeptCommit[] {
   return found.sort((a, b) => a.at - b.at);
 }
 
+/** The job a commit belongs to, as the beginning of a sentence about the index. */
+export function jobName(job: string | undefined): string {
+  switch (job) {
+    case "refresh": return "A refresh";
+    case "create_index": return "The creation";
+    case "merge": return "A merge";
+    case "drop_index": return "The drop";
+    default: return "A change";
+  }
+}
+
 function parse(text: string | null): KeptCommit | null {
   try {
     const value = JSON.parse(text ?? "null") as Partial<KeptCommit> | null;
     const sound = typeof value?.target === "string" && typeof value.transaction === "string" && typeof value.index_name === "string"
-      && Number.isSafeInteger(value.version) && Number.isFinite(value.at);
+      && (value.job === undefined || typeof value.job === "string") && Number.isSafeInteger(value.version) && Number.isFinite(value.at);
     return sound ? value as KeptCommit : null;
   } catch {
     return null;

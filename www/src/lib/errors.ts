@@ -1,6 +1,7 @@
 // What went wrong, to which object, what was changed, what to do. Every code has an answer; none shows a stack.
 
 import type { Changed, ErrorDocument } from "../engine/documents.js";
+import { isFolder } from "./folders.js";
 
 export interface Explanation {
   title: string;
@@ -58,8 +59,10 @@ const ADVICE: Record<string, Advice> = {
   ENGINE_CRASHED: { title: "The engine crashed", steps: ["It has been restarted; this page and the table are not harmed. Try again, and report it if it happens twice."], retry: true },
 };
 
+const FOLDER_DENIED: Advice = { title: "The folder is closed to this page", steps: ["Browsers ask again after a while. Nothing of the folder leaves this machine."] };
+
 export function explain(failure: ErrorDocument, origin: string, target: string | null): Explanation {
-  const advice = ADVICE[failure.code] ?? { title: "Something went wrong", steps: ["Try again. If it happens twice, please report the sentence above."], retry: true };
+  const advice = (failure.code === "STORE_DENIED" && isFolder(target) ? FOLDER_DENIED : ADVICE[failure.code]) ?? { title: "Something went wrong", steps: ["Try again. If it happens twice, please report the sentence above."], retry: true };
   return {
     title: advice.title,
     // Engine messages begin like the clause of a longer sentence; a name at the beginning is left as it is spelled.

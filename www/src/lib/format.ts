@@ -117,6 +117,11 @@ export function name(text: string): string {
   return text.replace(INVISIBLE, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
+/** How a command line names a table: a folder of this machine by its name, since a page is never told where it lies. */
+export function commandTarget(target: string): string {
+  return shellWord(target.startsWith("folder:") ? `./${tableName(target)}` : target);
+}
+
 /** One argument of a POSIX shell command line. */
 export function shellWord(text: string): string {
   return /^[A-Za-z0-9_./:@%+=-]+$/.test(text) && text !== "" ? text : `'${text.replaceAll("'", "'\\''")}'`;

@@ -6,10 +6,12 @@ export type Selection =
   | { kind: "fragment"; id: number }
   | { kind: "pair"; a: number; b: number }
   | { kind: "segment"; uuid: string }
-  | { kind: "index"; name: string };
+  | { kind: "index"; name: string }
+  /** Of the reuse history. */
+  | { kind: "transition"; position: number };
 
 /** What the layout panel shows. */
-export const VIEWS = ["map", "table", "what-if", "sql"] as const;
+export const VIEWS = ["map", "table", "history", "what-if", "sql"] as const;
 export type View = (typeof VIEWS)[number];
 
 export interface PageState {
@@ -106,6 +108,10 @@ function parseSelection(text: string | null): Selection | null {
     return a === null || b === null || a === undefined || b === undefined ? null : { kind: "pair", a, b };
   }
   if (kind === "segment") return /^[0-9a-f-]{36}$/i.test(rest) ? { kind: "segment", uuid: rest.toLowerCase() } : null;
+  if (kind === "transition") {
+    const position = whole(rest);
+    return position === null ? null : { kind: "transition", position };
+  }
   if (kind === "index" && rest) return { kind: "index", name: rest };
   return null;
 }
@@ -116,6 +122,7 @@ export function formatSelection(s: Selection): string {
     case "pair": return `pair:${s.a},${s.b}`;
     case "segment": return `segment:${s.uuid}`;
     case "index": return `index:${s.name}`;
+    case "transition": return `transition:${s.position}`;
   }
 }
 

@@ -65,7 +65,8 @@ export function assignColours(segments: Coloured[], cover: Int32Array): void {
   }
 }
 
-function firstFree(wanted: number, free: (slot: number) => boolean): number | null {
+/** The slot that is wanted, or the next one that is free. */
+export function firstFree(wanted: number, free: (slot: number) => boolean): number | null {
   // Steps of 5 visit all 16 slots and land on a distant hue first.
   for (let step = 0; step < SLOTS; step += 1) {
     const slot = (wanted + step * 5) % SLOTS;

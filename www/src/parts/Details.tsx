@@ -3,6 +3,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import type { Pair } from "../engine/documents.js";
+import { TransitionDetails } from "../history/HistoryView.js";
 import { Inside } from "../inside/Inside.js";
 import { useAsked } from "../inside/useAsked.js";
 import { bytes, count, moment, name, percent, plural, ranges, shortUuid } from "../lib/format.js";
@@ -21,7 +22,7 @@ export function Details({ session, layout, selection, target, onSelect }: {
   return (
     <section class="panel details" aria-labelledby="details-title" aria-live="polite">
       <h2 id="details-title">Details</h2>
-      {layout && selection ? <Chosen session={session} layout={layout} selection={selection} onSelect={onSelect} /> : (
+      {layout && selection ? <Chosen session={session} layout={layout} selection={selection} target={target} onSelect={onSelect} /> : (
         <p class="quiet">Click a fragment or a segment on the map. Shift-click a second fragment to see whether the two may be merged.</p>
       )}
       {layout && lane && <Inside key={lane.index.name} session={session} layout={layout} index={lane.index} uuid={selection?.kind === "segment" ? selection.uuid : null} target={target} />}
@@ -36,8 +37,9 @@ function chosenLane(layout: Layout, selection: Selection): Lane | undefined {
   return place && layout.lanes[place.lane];
 }
 
-function Chosen({ session, layout, selection, onSelect }: { session: Session; layout: Layout; selection: Selection; onSelect: (s: Selection | null) => void }): JSX.Element {
+function Chosen({ session, layout, selection, target, onSelect }: { session: Session; layout: Layout; selection: Selection; target: string | null; onSelect: (s: Selection | null) => void }): JSX.Element {
   if (selection.kind === "fragment") return <FragmentDetails layout={layout} id={selection.id} onSelect={onSelect} />;
+  if (selection.kind === "transition") return <TransitionDetails session={session} position={selection.position} target={target} />;
   if (selection.kind === "pair") return <PairDetails session={session} layout={layout} a={selection.a} b={selection.b} />;
   if (selection.kind === "segment") {
     const lane = chosenLane(layout, selection);

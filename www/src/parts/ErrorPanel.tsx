@@ -26,7 +26,7 @@ export function ErrorPanel({ failure, target, onRetry, onOther }: {
       )}
       <div class="button-row">
         {e.retry && onRetry && <button type="button" class="button primary" onClick={onRetry}>Try again</button>}
-        {onOther && <button type="button" class="button" onClick={onOther.act}>{onOther.label}</button>}
+        {onOther && <button type="button" class={`button${e.retry && onRetry ? "" : " primary"}`} onClick={onOther.act}>{onOther.label}</button>}
       </div>
     </section>
   );

@@ -1,9 +1,10 @@
-// Opening a table: a sample, or an address.
+// Opening a table: an address, a folder of this machine, or a sample.
 
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { StoreKeys } from "../engine/protocol.js";
-import { tableName } from "../lib/format.js";
+import { canPick, isFolder, keepFolder, pickFolder } from "../lib/folders.js";
+import { count, name, tableName } from "../lib/format.js";
 import { keeping } from "../lib/keeping.js";
 import { recentTables } from "../lib/recent.js";
 import { Bone, Icon } from "./basics.js";
@@ -42,7 +43,19 @@ export function useSamples(wanted: boolean): Sample[] | null {
 
 const NO_KEYS: StoreKeys = { kind: "", endpoint: "", region: "", accessKeyId: "", secretAccessKey: "", sessionToken: "" };
 
-export function OpenPanel({ samples, current, onOpen }: { samples: Sample[] | null; current: string | null; onOpen: (target: string, keys: StoreKeys | null) => void }): JSX.Element {
+/** A folder that holds no table, or several. */
+export interface PickedFolder {
+  name: string;
+  tables: FileSystemDirectoryHandle[];
+  trouble: string | null;
+}
+
+/** Tables of a folder listed at once. */
+const LISTED = 40;
+
+export function OpenPanel({ samples, current, picked, onOpen, onFolder }: {
+  samples: Sample[] | null; current: string | null; picked: PickedFolder | null; onOpen: (target: string, keys: StoreKeys | null) => void; onFolder: (folder: FileSystemDirectoryHandle) => void;
+}): JSX.Element {
   const [address, setAddress] = useState("");
   const [keys, setKeys] = useState<StoreKeys>(NO_KEYS);
   const [recent] = useState(() => {
@@ -56,6 +69,10 @@ export function OpenPanel({ samples, current, onOpen }: { samples: Sample[] | nu
     const target = text.startsWith("/") ? new URL(text, window.location.href).toString() : text;
     const given = Object.values(keys).some((value) => value !== "");
     onOpen(target, given ? keys : null);
+  };
+  const pick = async () => {
+    const folder = await pickFolder().catch(() => null);
+    if (folder) onFolder(folder);
   };
   const field = (name: keyof StoreKeys, label: string, type = "text") => (
     <label class="field">
@@ -92,11 +109,27 @@ export function OpenPanel({ samples, current, onOpen }: { samples: Sample[] | nu
           </div>
         </details>
       </form>
+      <div class="open-folder">
+        {canPick()
+          ? <><button type="button" class="button" onClick={() => void pick()}>Open a folder of this machine…</button> <span class="quiet">or drop it here; nothing is uploaded</span></>
+          : <p class="quiet">This browser does not hand folders of this machine to pages; Chrome and Edge do.</p>}
+      </div>
+      {picked && (
+        <div class="open-picked" role="status">
+          <h3>{name(picked.name)}</h3>
+          {picked.trouble !== null && <p class="note"><Icon name="warn" /> {name(picked.trouble)}</p>}
+          {picked.trouble === null && picked.tables.length === 0 && <p class="note"><Icon name="info" /> No Lance table lies in this folder. A table is a folder that holds _versions and data.</p>}
+          <ul class="recent">
+            {picked.tables.slice(0, LISTED).map((table) => <li key={table.name}><button type="button" class="link" onClick={() => void keepFolder(table).then((address) => onOpen(address, null))}><b>{name(table.name)}</b></button></li>)}
+          </ul>
+          {picked.tables.length > LISTED && <p class="quiet">and {count(picked.tables.length - LISTED)} more: choose the table’s own folder.</p>}
+        </div>
+      )}
       {recent.length > 0 && (
         <>
           <h3>Opened before</h3>
           <ul class="recent">
-            {recent.map((one) => <li key={one}><button type="button" class="link" title={one} onClick={() => onOpen(one, null)}><b>{tableName(one)}</b> <span class="quiet">{one}</span></button></li>)}
+            {recent.map((one) => <li key={one}><button type="button" class="link" title={one} onClick={() => onOpen(one, null)}><b>{tableName(one)}</b> <span class="quiet">{isFolder(one) ? "a folder of this machine" : one}</span></button></li>)}
           </ul>
         </>
       )}

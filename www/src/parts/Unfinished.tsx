@@ -1,6 +1,7 @@
-// Refreshes that were being committed when their tab ended, and what became of them.
+// Jobs that were being committed when their tab ended, and what became of them.
 
 import type { JSX } from "preact";
+import { jobName } from "../lib/commits.js";
 import type { Fate, KeptCommit } from "../lib/commits.js";
 import { count, name } from "../lib/format.js";
 import { Copyable, Icon } from "./basics.js";
@@ -20,7 +21,7 @@ export function Unfinished({ found, onForget, onAsk }: { found: Found[]; onForge
         <li key={commit.transaction} class="note" data-fate={fate.is}>
           <Icon name={fate.is === "landed" ? "check" : fate.is === "lost" ? "info" : "warn"} />
           <span>
-            A refresh of <b title={commit.index_name}>{name(commit.index_name)}</b> {ENDED}. {said(fate, commit)}
+            {jobName(commit.job)} of <b title={commit.index_name}>{name(commit.index_name)}</b> {ENDED}. {said(fate, commit)}
             {fate.is !== "landed" && <> Transaction <Copyable value={commit.transaction} label="the transaction" /></>}
           </span>
           {fate.is === "landed" || fate.is === "lost"
