@@ -372,6 +372,7 @@ fn a_rewritten_manifest_differs_only_where_it_must() {
             transaction: &transaction,
             transaction_file: transaction.file_name(),
             now_ms: 1_800_000_000_123,
+            fragments: None,
         };
         let again = ManifestFile::parse("next", &next.encode().unwrap()).unwrap();
         let (mut ours, mut want) = (manifest_json(&again, ""), manifest_json(&base, ""));

@@ -338,6 +338,7 @@ fn a_big_manifest_is_read_by_its_parts() {
         transaction: &transaction,
         transaction_file: transaction.file_name(),
         now_ms: 1_700_000_000_000,
+        fragments: None,
     };
     let manifest = next.encode().unwrap();
     assert!(manifest.len() > 1024 * 1024, "{}", manifest.len());
@@ -359,6 +360,7 @@ fn a_big_manifest_is_read_by_its_parts() {
         transaction: &other,
         transaction_file: other.file_name(),
         now_ms: 1_700_000_000_000,
+        fragments: None,
     };
     let manifest = next.encode().unwrap();
     let outcome = block_on(table.put_next(NextVersion { version: table.version() + 1, manifest, transaction: &other })).unwrap();

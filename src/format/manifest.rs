@@ -62,6 +62,19 @@ impl Manifest {
         self.fragments.get(at)
     }
 
+    /// The `DataFragment` messages as they were read, with their ids.
+    ///
+    /// # Errors
+    /// `CORRUPT_FILE` when the list is not the one that was decoded.
+    pub fn fragment_messages(&self) -> Result<Vec<(u32, Bytes)>> {
+        let fields = super::wire::split("manifest", &self.raw)?;
+        let messages: Vec<Bytes> = fields.into_iter().filter(|field| field.number == 2).map(|field| field.value).collect();
+        if messages.len() != self.fragments.len() {
+            return Err(Error::internal("a manifest whose fragments are not those of its bytes"));
+        }
+        Ok(self.fragments.iter().map(|fragment| fragment.id).zip(messages).collect())
+    }
+
     /// Stable row ids are on (flag bit 1).
     pub fn has_stable_row_ids(&self) -> bool {
         self.reader_flags & 2 != 0

@@ -1,6 +1,6 @@
 //! Bytes ↔ structs, nothing else: no I/O, no clock, no randomness.
 //!
-//! `manifest` reads manifest files and `next_manifest` writes the following one; `transaction` holds the operations that led
+//! `manifest` reads manifest files, `next_manifest` writes the following one and `fragment_change` its fragments; `transaction` holds the operations that led
 //! to them, `schema` the flattened field tree, `fragment` and `index_metadata` their parts, `bitmap` and `treemap` the roaring
 //! codecs, `deletion` the two deletion vector files, `row_ids` stable id sequences, `flags` the feature gates, `naming` the
 //! manifest name schemes, `refs` tags and branches, `reuse_v0` the version-0 fragment reuse mapping. `proto` and `wire` are the
@@ -11,6 +11,7 @@ pub mod deletion;
 pub mod flags;
 mod flat;
 pub mod fragment;
+pub mod fragment_change;
 pub mod index_metadata;
 pub mod manifest;
 pub mod naming;

@@ -1,8 +1,9 @@
-//! The manifest of the version after one that was read, for an index commit (table-format §9).
+//! The manifest of the version after one that was read (table-format §9): for an index commit, and for one that changes fragments.
 
 use bytes::Bytes;
 
 use super::flags::TAGGED_REUSE;
+use super::fragment_change::FragmentChange;
 use super::index_metadata::{IndexMetadata, encode_index_section};
 use super::manifest::ManifestFile;
 use super::reuse_v0::is_tagged;
@@ -23,17 +24,22 @@ pub struct NextManifest<'a> {
     pub transaction_file: String,
     /// Commit time, unix milliseconds.
     pub now_ms: i64,
+    /// What becomes of the fragments; `None` = they are copied byte for byte, as an index commit does.
+    pub fragments: Option<&'a FragmentChange>,
 }
 
 /// Library name in `writer_version`: any name but `lance` makes Lance trust the bitmaps and counts (§4.2).
 pub const WRITER_LIBRARY: &str = "whetstone";
 /// A larger inline transaction is left out; the `.txn` file then is the only copy.
 const INLINE_LIMIT: usize = 20 << 20;
+const FLAG_DELETIONS: u64 = 1;
 const FLAG_NO_TXN_FILE: u64 = 1 << 5;
 const FLAG_COVERING: u64 = 1 << 7;
 /// Numbers that are replaced: version, unused aux data, positions in the old file, time, tag, flags, transaction, writer.
 const REPLACED: [u32; 11] = [3, 4, 6, 7, 8, 9, 10, 12, 13, 21, 23];
 const MAX_FRAGMENT_ID: u32 = 11;
+const FRAGMENTS: u32 = 2;
+const TABLE_METADATA: u32 = 19;
 
 impl NextManifest<'_> {
     /// The bytes of the whole file. Everything of the base that an index commit does not change, unknown fields included, is
@@ -59,10 +65,31 @@ impl NextManifest<'_> {
 
         let mut message = Vec::with_capacity(base.raw.len() + 256);
         let mut has_max_fragment_id = false;
+        let mut deletions = false;
+        let gone = |number: u32| match number {
+            // The list is written anew, and with it what is derived from it.
+            FRAGMENTS | MAX_FRAGMENT_ID => self.fragments.is_some(),
+            TABLE_METADATA => self.fragments.is_some_and(|change| !change.metadata.is_empty()),
+            other => REPLACED.contains(&other),
+        };
         for field in wire::split("manifest", &base.raw)? {
             has_max_fragment_id |= field.number == MAX_FRAGMENT_ID;
-            if !REPLACED.contains(&field.number) {
+            if !gone(field.number) {
                 message.extend_from_slice(&field.raw);
+            }
+        }
+        if let Some(change) = self.fragments {
+            let list = change.apply(base)?;
+            deletions = list.deletions;
+            for fragment in &list.messages {
+                put_len_field(&mut message, FRAGMENTS, fragment);
+            }
+            if let Some(id) = list.max_fragment_id {
+                put_varint_field(&mut message, MAX_FRAGMENT_ID, u64::from(id));
+            }
+            has_max_fragment_id = true;
+            for entry in change.metadata_entries(base) {
+                put_len_field(&mut message, TABLE_METADATA, &entry);
             }
         }
         if let (false, Some(last)) = (has_max_fragment_id, base.fragments.last()) {
@@ -73,7 +100,7 @@ impl NextManifest<'_> {
             put_varint_field(&mut message, 6, position);
         }
         put_len_field(&mut message, 7, &timestamp(self.now_ms));
-        let (reader, writer) = self.flags();
+        let (reader, writer) = self.flags(deletions);
         for (number, flags) in [(9, reader), (10, writer)] {
             if flags != 0 {
                 put_varint_field(&mut message, number, flags);
@@ -97,13 +124,20 @@ impl NextManifest<'_> {
         Ok(file.into())
     }
 
-    /// Both words of the base; bit 7 follows the new index list, bit 5 goes once a transaction file is written (§7), bit 10 comes
+    /// Both words of the base; bit 0 follows the fragments, bit 7 follows the new index list, bit 5 goes once a transaction file is written (§7), bit 10 comes
     /// with a tagged reuse history and stays (fragment-reuse §2.2).
-    fn flags(&self) -> (u64, u64) {
+    fn flags(&self, deletions: bool) -> (u64, u64) {
         let tagged = if self.indices.iter().any(is_tagged) { TAGGED_REUSE } else { 0 };
         let covering = if self.indices.iter().any(|e| !e.covering_fields.is_empty()) { FLAG_COVERING } else { 0 };
-        let reader = self.base.manifest.reader_flags & !FLAG_COVERING | covering | tagged;
-        let mut writer = self.base.manifest.writer_flags & !FLAG_COVERING | covering | tagged;
+        // An index commit leaves the fragments, and so the bit as it found it in each word.
+        let (clear, set) = match (self.fragments, deletions) {
+            (None, _) => (0, 0),
+            (Some(_), true) => (0, FLAG_DELETIONS),
+            (Some(_), false) => (FLAG_DELETIONS, 0),
+        };
+        let flags = |base: u64| base & !FLAG_COVERING & !clear | covering | tagged | set;
+        let reader = flags(self.base.manifest.reader_flags);
+        let mut writer = flags(self.base.manifest.writer_flags);
         if !self.transaction_file.is_empty() {
             writer &= !FLAG_NO_TXN_FILE;
         }
@@ -164,7 +198,14 @@ mod tests {
 
     fn next(base: &ManifestFile, indices: Vec<IndexMetadata>, txn_file: &str) -> Bytes {
         let transaction = Transaction::create_index(base.manifest.version, Uuid::from_u128(5), indices.clone(), vec![]);
-        let next = NextManifest { base, indices, transaction: &transaction, transaction_file: txn_file.into(), now_ms: -1_500 };
+        let next = NextManifest {
+            base,
+            indices,
+            transaction: &transaction,
+            transaction_file: txn_file.into(),
+            now_ms: -1_500,
+            fragments: None,
+        };
         next.encode().unwrap()
     }
 

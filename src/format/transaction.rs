@@ -137,19 +137,17 @@ impl Transaction {
         for entry in &removed {
             wire::put_len_field(&mut operation, 2, &entry.encode());
         }
-        let mut raw = Vec::new();
-        if read_version != 0 {
-            wire::put_varint_field(&mut raw, 1, read_version);
-        }
-        wire::put_len_field(&mut raw, 2, uuid.as_bytes());
-        wire::put_len_field(&mut raw, CREATE_INDEX, &operation);
-        Transaction {
-            read_version,
-            uuid,
-            operation: Operation::CreateIndex { new, removed },
-            properties: BTreeMap::new(),
-            raw: raw.into(),
-        }
+        let raw = message(read_version, &uuid, CREATE_INDEX, &operation);
+        let operation = Operation::CreateIndex { new, removed };
+        Transaction { read_version, uuid, operation, properties: BTreeMap::new(), raw }
+    }
+
+    /// A transaction of any operation, given by its number and message (table-format §8.2), computed from `read_version`.
+    ///
+    /// # Errors
+    /// `CORRUPT_FILE` when the message is none of that operation.
+    pub fn of_operation(read_version: u64, uuid: Uuid, number: u32, body: &[u8]) -> Result<Transaction> {
+        Transaction::parse("the transaction", &message(read_version, &uuid.hyphenated().to_string(), number, body))
     }
 
     /// The same with free properties beside the operation.
@@ -192,6 +190,16 @@ impl Transaction {
     pub fn file_name(&self) -> String {
         format!("{}-{}.txn", self.read_version, self.uuid)
     }
+}
+
+fn message(read_version: u64, uuid: &str, number: u32, operation: &[u8]) -> Bytes {
+    let mut raw = Vec::new();
+    if read_version != 0 {
+        wire::put_varint_field(&mut raw, 1, read_version);
+    }
+    wire::put_len_field(&mut raw, 2, uuid.as_bytes());
+    wire::put_len_field(&mut raw, number, operation);
+    raw.into()
 }
 
 fn parse_operation(object: &str, field: &wire::RawField) -> Result<Operation> {

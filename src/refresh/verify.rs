@@ -81,6 +81,7 @@ pub async fn verify(table: &Table, plan: &RefreshPlan, built: &[BuiltSegment]) -
     let goes =
         |e: &&IndexMetadata| replaced.contains(&e.uuid) || fates.iter().any(|f| f.uuid == e.uuid && f.fate == Fate::Removed);
     Ok(Verdict::Publish(IndexChange {
+        data: None,
         new: kept_built.iter().map(|b| attempt.entry(b, claims.get(&b.uuid).cloned().unwrap_or_default())).collect(),
         removed: file.indices.iter().filter(goes).cloned().collect(),
         left_out: attempt.left_out(),

@@ -134,6 +134,21 @@ impl Table {
         })
     }
 
+    /// A table that is not there yet, for the commit of its first version: `manifest` is of version 0 and lies nowhere.
+    pub fn unborn(store: Store, manifest: ManifestFile) -> Table {
+        Table {
+            main: store.clone(),
+            store,
+            branch: None,
+            naming: Naming::V2,
+            file: Arc::new(manifest),
+            bytes: None,
+            listed: None,
+            mapped: Arc::default(),
+            history: Arc::default(),
+        }
+    }
+
     /// The manifest with its index section.
     pub fn manifest(&self) -> &Arc<ManifestFile> {
         &self.file

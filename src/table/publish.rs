@@ -1,9 +1,10 @@
-//! The one loop that publishes a change of the index section (refresh-and-compaction §8.3, design §8).
+//! The one loop that publishes a change of the index section, of the fragments, or of both (refresh-and-compaction §8.3, design §8).
 //!
 //! What is to be published is decided anew on every attempt, from the manifest of the version it would replace: the loop knows
 //! nothing of refreshes or drops, and a [`Proposal`] knows nothing of attempts.
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use futures::future::LocalBoxFuture;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -12,6 +13,7 @@ use super::commit::{CommitOutcome, NextVersion};
 use super::{At, Table};
 use crate::coverage::prune::LeftOut;
 use crate::error::{Changed, Error, ErrorCode, Result};
+use crate::format::fragment_change::FragmentChange;
 use crate::format::index_metadata::IndexMetadata;
 use crate::format::next_manifest::NextManifest;
 use crate::format::transaction::Transaction;
@@ -30,10 +32,23 @@ const LONGEST_WAIT_MS: u64 = 10_000;
 /// An attempt older than this looks once more for newer versions before it sends anything: the machine may have slept.
 const SLEPT_MS: i64 = 60_000;
 
-/// Entries that come and go in one CreateIndex transaction.
+/// What happens to the fragments, and the operation that says so.
+#[derive(Clone, Debug)]
+pub struct DataChange {
+    /// Number of the operation in a transaction (table-format §8.2).
+    pub operation: u32,
+    /// Its message.
+    pub body: Bytes,
+    /// What becomes of the fragments.
+    pub fragments: FragmentChange,
+}
+
+/// Entries that come and go in one transaction.
 #[derive(Clone, Debug, Default)]
 pub struct IndexChange {
-    /// Entries to add, complete but for `created_at`.
+    /// What happens to the fragments; `None` = nothing, and the transaction is a CreateIndex.
+    pub data: Option<Box<DataChange>>,
+    /// Entries to add, complete but for `created_at`, which is set; with `data` one that is dated keeps its date.
     pub new: Vec<IndexMetadata>,
     /// Entries to take out, as stored.
     pub removed: Vec<IndexMetadata>,
@@ -59,8 +74,13 @@ pub enum Decision {
 /// Something that wants to change the index section.
 #[async_trait(?Send)]
 pub trait Proposal {
-    /// Name of the index it is about.
+    /// Name of the index it is about; of a change of data, what it does.
     fn index_name(&self) -> &str;
+
+    /// What errors call it.
+    fn subject(&self) -> String {
+        format!("index {}", self.index_name())
+    }
 
     /// What to publish as the version after `latest`; every fact is to be taken from it.
     ///
@@ -174,8 +194,8 @@ impl Run<'_> {
             env.sleep(slot.saturating_mul((env.random() * f64::from(slots)) as u64).min(LONGEST_WAIT_MS)).await;
         }
         let text = format!(
-            "index {}: none of {} attempts to commit succeeded, the last because {}; nothing was committed",
-            self.proposal.index_name(),
+            "{}: none of {} attempts to commit succeeded, the last because {}; nothing was committed",
+            self.proposal.subject(),
             self.attempts.len(),
             self.attempts.last().and_then(|a| a.why.as_deref()).unwrap_or("of nothing known")
         );
@@ -199,7 +219,7 @@ impl Run<'_> {
             }
         };
         latest.store().may_commit()?;
-        let transaction = put_together(&latest, self.uuid, &mut change);
+        let transaction = put_together(&latest, self.uuid, &mut change)?;
         let manifest = next_manifest(&latest, &transaction, &change)?;
         (self.committing)(Committing {
             uri: latest.store().uri(),
@@ -306,16 +326,24 @@ impl Run<'_> {
 }
 
 /// Dates the new entries and makes the transaction of them.
-fn put_together(latest: &Table, uuid: Uuid, change: &mut IndexChange) -> Transaction {
+fn put_together(latest: &Table, uuid: Uuid, change: &mut IndexChange) -> Result<Transaction> {
     let created = u64::try_from(latest.store().env().now_ms()).ok();
+    if let Some(data) = &change.data {
+        // Entries that take the place of others are as old as they are.
+        for entry in change.new.iter_mut().filter(|entry| entry.created_at_ms.is_none()) {
+            entry.created_at_ms = created;
+        }
+        let transaction = Transaction::of_operation(latest.version(), uuid, data.operation, &data.body)?;
+        return Ok(transaction.with_properties(change.properties));
+    }
     for entry in &mut change.new {
         entry.created_at_ms = created;
     }
-    Transaction::create_index(latest.version(), uuid, change.new.clone(), change.removed.clone())
-        .with_properties(change.properties)
+    Ok(Transaction::create_index(latest.version(), uuid, change.new.clone(), change.removed.clone())
+        .with_properties(change.properties))
 }
 
-fn next_manifest(latest: &Table, transaction: &Transaction, change: &IndexChange) -> Result<bytes::Bytes> {
+fn next_manifest(latest: &Table, transaction: &Transaction, change: &IndexChange) -> Result<Bytes> {
     let removed = set_of(change.removed.iter().map(|e| e.uuid));
     let stays = latest.manifest().indices.iter().filter(|e| !removed.contains(&e.uuid));
     NextManifest {
@@ -324,6 +352,7 @@ fn next_manifest(latest: &Table, transaction: &Transaction, change: &IndexChange
         transaction,
         transaction_file: transaction.file_name(),
         now_ms: latest.store().env().now_ms(),
+        fragments: change.data.as_ref().map(|data| &data.fragments),
     }
     .encode()
 }
@@ -334,9 +363,9 @@ fn committed(table: Table, change: IndexChange, attempts: Vec<Attempt>, uuid: Uu
 
 fn unknown(proposal: &dyn Proposal, version: u64, transaction: &str, cause: &Error) -> Error {
     let text = format!(
-        "it could not be found out whether the change of index {} was committed as version {version}: {}. It was if that version carries \
+        "it could not be found out whether the change of {} was committed as version {version}: {}. It was if that version carries \
          transaction {transaction}, which `whetstone transaction TABLE {transaction}` tells; nothing was deleted",
-        proposal.index_name(),
+        proposal.subject(),
         cause.message()
     );
     Error::new(ErrorCode::CommitUnknown, text)

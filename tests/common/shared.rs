@@ -71,6 +71,7 @@ pub fn rewrite(table: &Table, change: impl FnOnce(&mut Vec<IndexMetadata>)) -> T
         transaction: &transaction,
         transaction_file: transaction.file_name(),
         now_ms: 1_800_000_000_000,
+        fragments: None,
     };
     let next = NextVersion { version: table.version() + 1, manifest: manifest.encode().unwrap(), transaction: &transaction };
     match block_on(table.put_next(next)).unwrap() {
