@@ -4,7 +4,9 @@ import test from "node:test";
 import { pageModules } from "../support/page_modules.mjs";
 
 const axis = await pageModules("map/axis");
-const { makeLayout, groups, coverRuns, UNCOVERED, UNKNOWN } = await pageModules("map/model");
+const { makeLayout, coverRuns, UNCOVERED, UNKNOWN } = await pageModules("map/model");
+const { makeGroups, groupsIn } = await pageModules("map/groups");
+const pyramid = await pageModules("map/pyramid");
 const strip = await pageModules("map/strip");
 const { assignColours, hash, HUES, SLOTS, SEGMENT_COLOURS, SEGMENT_EDGES } = await pageModules("map/palette");
 const { luminance, readable } = await pageModules("map/theme");
@@ -138,38 +140,58 @@ test("lanes: covered, uncovered, unknown and retired are four different things",
   assert.deepEqual(coverRuns(known).map((r) => [r.from, r.to, r.cover]), [[0, 2, 0], [2, 5, UNCOVERED]]);
 });
 
-test("groups are those of the layout table", () => {
-  const live = [0, 1, 2, 3];
-  const counts = (...sets) => {
-    const layout = makeLayout(columns(live), sets.length === 0 ? [] : [index("i", sets.map((s, k) => segment(uuid(k + 1), s, live)), live)]);
-    return groups(layout.keys).length;
-  };
-  assert.equal(counts(), 1);
-  assert.equal(counts([0, 1, 2, 3]), 1);
-  assert.equal(counts([0, 1], [2, 3]), 2);
-  assert.equal(counts([0, 2], [1, 3]), 4);
-  assert.equal(counts([0], [1], [2], [3]), 4);
-  // Two indexes cut differently: only common stretches group.
-  const two = makeLayout(columns(live), [
-    index("a", [segment(uuid(1), [0, 1], live), segment(uuid(2), [2, 3], live)], live), index("b", [segment(uuid(3), [0], live), segment(uuid(4), [1, 2, 3], live)], live),
-  ]);
-  assert.deepEqual(groups(two.keys).map((g) => [g.from, g.to, g.frozen]), [[0, 1, true], [1, 2, true], [2, 4, false]]);
+test("groups are the planner's: stretches that are rewritten together, frozen ones alone, the rest in none", () => {
+  const made = makeGroups({ group: Int32Array.of(0, 0, -1, -1, 1, 1, 2, -1), frozen: Uint8Array.of(0, 0, 1, 1, 0, 0, 0, 0) });
+  assert.deepEqual(made.list.map((g) => [g.from, g.to, g.frozen]), [[0, 2, false], [2, 3, true], [3, 4, true], [4, 6, false], [6, 7, false]]);
+  assert.deepEqual([...made.frozenBefore], [0, 0, 1, 2, 2, 2]);
+  const next = random(11);
+  for (let round = 0; round < 200; round += 1) {
+    const [from, length] = [Math.floor(next() * 9), 1 + Math.floor(next() * 4)];
+    const [first, end] = groupsIn(made, from, from + length);
+    assert.deepEqual(made.list.slice(first, end), made.list.filter((g) => g.to > from && g.from < from + length), `${from}+${length}`);
+  }
+  assert.deepEqual(makeGroups({ group: new Int32Array(0), frozen: new Uint8Array(0) }).list, []);
 });
 
-test("group keys are equal exactly when the sets of segments are, at random", () => {
-  const next = random(11);
-  for (let round = 0; round < 60; round += 1) {
-    const n = 2 + Math.floor(next() * 30);
-    const live = Array.from({ length: n }, (_, i) => i);
-    const indexes = Array.from({ length: 1 + Math.floor(next() * 5) }, (_, k) => {
-      const pieces = 1 + Math.floor(next() * 4);
-      const sets = Array.from({ length: pieces }, () => []);
-      for (const i of live) if (next() < 0.8) sets[Math.floor(next() * pieces)].push(i);
-      return index(`i${k}`, sets.map((s, j) => segment(uuid(k * 10 + j + 1), s, live)), live);
-    });
-    const layout = makeLayout(columns(live), indexes);
-    const words = live.map((_, i) => layout.lanes.map((lane) => lane.cover[i]).join());
-    for (const i of live) for (const j of live) assert.equal(layout.keys[i] === layout.keys[j], words[i] === words[j]);
+test("a far view sums blocks of fragments to what the fragments say one by one", () => {
+  const next = random(23);
+  for (let round = 0; round < 40; round += 1) {
+    const n = 1 + Math.floor(next() * 3000);
+    const ids = Uint32Array.from({ length: n }, (_, i) => i);
+    const rows = Float64Array.from({ length: n }, () => (next() < 0.1 ? NaN : 1 + Math.floor(next() * 500)));
+    const deleted = Float64Array.from(rows, (r) => (next() < 0.05 ? Math.floor(r * next()) : 0));
+    const a = axis.makeAxis(ids, rows, round % 2 ? "rows" : "equal", round % 5 === 0 ? [n + 1] : []);
+    const kinds = round % 3 === 0 ? 1 : 7;
+    const cover = Int32Array.from({ length: n }, () => (next() < 0.02 ? UNCOVERED : next() < 0.02 ? UNKNOWN : next() < 0.7 ? 0 : Math.floor(next() * kinds)));
+    const from = a.total * next() * 0.3;
+    const view = { from, to: from + (a.total - from) * (0.3 + 0.7 * next()), width: 20 + Math.floor(next() * 60) };
+    const edges = pyramid.pixelEdges(a, view);
+    const found = pyramid.laneColumns(pyramid.makeLanePyramid(a, strip.makeRuns(cover)), view, edges);
+    const levels = pyramid.makeRowPyramid(rows, deleted);
+    const rowsFound = new Map(pyramid.rowsPerColumn(levels, a, view, edges, rows, deleted).map((column) => [column.x, column]));
+    const scale = view.width / (view.to - view.from);
+    for (let x = 0; x < view.width; x += 1) {
+      const [lo, hi] = [view.from + x / scale, view.from + (x + 1) / scale];
+      const want = { covered: 0, unknown: 0, uncovered: 0 };
+      const share = new Map();
+      let [most, all, gone] = [-1, 0, 0];
+      for (let i = 0; i < n; i += 1) {
+        const part = (Math.min(hi, a.starts[i + 1]) - Math.max(lo, a.starts[i])) * scale;
+        if (part <= 1e-9) continue;
+        want[cover[i] >= 0 ? "covered" : cover[i] === UNKNOWN ? "unknown" : "uncovered"] += part;
+        if (cover[i] >= 0) share.set(cover[i], (share.get(cover[i]) ?? 0) + part);
+        most = Math.max(most, Number.isNaN(rows[i]) ? 0 : rows[i]);
+        all += Number.isNaN(rows[i]) ? 0 : rows[i];
+        gone += Number.isNaN(deleted[i]) ? 0 : deleted[i];
+      }
+      for (const key of Object.keys(want)) assert.ok(Math.abs(found[key][x] - want[key]) < 1e-6, `${round}/${x} ${key}: ${found[key][x]} for ${want[key]}`);
+      const [leader, length] = [...share].reduce((best, one) => (one[1] > best[1] ? one : best), [-1, 0]);
+      if (length > want.covered * 0.5 + 1e-6) assert.equal(found.segment[x], leader, "what covers most of the column gives its colour");
+      else if (share.size > 0) assert.ok(share.has(found.segment[x]));
+      if (most < 0) continue;
+      const column = rowsFound.get(x);
+      assert.ok(column.rows >= most && (column.deleted > 0) === (gone > 0), "no tall fragment and no deletion is averaged away");
+    }
   }
 });
 

@@ -207,6 +207,8 @@ const handlers: Handlers = {
     return null;
   },
   async forecast() { throw fail("UNSUPPORTED_METHOD", "a made-up table has no forecast"); },
+  async groups() { return null; },
+  async parts() { throw fail("UNSUPPORTED_METHOD", "a made-up table has no index files"); },
   async history() { throw fail("UNSUPPORTED_METHOD", "a made-up table has no history"); },
   async explainPair() { throw fail("UNSUPPORTED_METHOD", "a made-up table has no compaction"); },
   async sql() { throw fail("UNSUPPORTED_METHOD", "a made-up table answers no statements"); },

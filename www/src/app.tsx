@@ -212,7 +212,7 @@ export function App(): JSX.Element {
                 {layout && state.view === "what-if" && layout.columns.ids.length > 0 && <WhatIf session={session} layout={layout} target={state.url} themeStamp={theme.stamp} />}
                 {layout && (state.view === "map" || state.view === "table") && (layout.columns.ids.length > 0 || layout.retired.length > 0) && (state.view === "map"
                   ? <>
-                      <LayoutMap layout={layout} widths={state.widths} showGroups={state.groups} selection={state.selection} window={state.window} ghosts={ghosts} themeStamp={theme.stamp} onSelect={select} onWindow={setWindow} />
+                      <LayoutMap layout={layout} groups={session.groups} widths={state.widths} showGroups={state.groups} selection={state.selection} window={state.window} ghosts={ghosts} themeStamp={theme.stamp} onSelect={select} onWindow={setWindow} />
                       <Legend retired={layout.retired.length > 0} unknown={layout.lanes.some((lane) => !lane.index.coverage_known)} groups={state.groups} />
                       <div class="sr-only"><RunTables layout={layout} /></div>
                     </>
@@ -268,7 +268,7 @@ function Legend({ retired, unknown, groups }: { retired: boolean; unknown: boole
       {unknown && <li><span class="swatch swatch-unknown" aria-hidden="true" /> unknown</li>}
       {retired && <li><span class="swatch swatch-ghost" aria-hidden="true" /> retired fragment</li>}
       <li><span class="swatch swatch-deleted" aria-hidden="true" /> deleted rows</li>
-      {groups && <li><span class="legend-cross" aria-hidden="true">╳</span> cannot be merged with a neighbour</li>}
+      {groups && <li><span class="legend-cross" aria-hidden="true">╳</span> small, and kept apart from its neighbours</li>}
     </ul>
   );
 }

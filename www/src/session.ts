@@ -2,7 +2,7 @@
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { EngineClient, EngineFailure, failureOf } from "./engine/client.js";
-import type { AuditReport, CommittingEvent, ErrorDocument, ForecastOptions, HistoryDocument, LayoutForecast, Pair, Plan, Probe, ProgressEvent, SegmentContents, SqlResult } from "./engine/documents.js";
+import type { AuditReport, CommittingEvent, ErrorDocument, ForecastOptions, HistoryDocument, LayoutForecast, Pair, Plan, Probe, ProgressEvent, SegmentContents, SegmentParts, SqlResult } from "./engine/documents.js";
 import type { Counted, OpenedTable, RunResult, StoreKeys } from "./engine/protocol.js";
 import type { Choice } from "./jobs/choice.js";
 import { accessTo, folderOf, isFolder } from "./lib/folders.js";
@@ -11,6 +11,8 @@ import type { Fate } from "./lib/commits.js";
 import { keeping, trying } from "./lib/keeping.js";
 import { remember } from "./lib/recent.js";
 import { withoutSecrets } from "./lib/url.js";
+import { makeGroups } from "./map/groups.js";
+import type { Groups } from "./map/groups.js";
 import type { Found } from "./parts/Unfinished.js";
 
 export interface Session {
@@ -24,9 +26,13 @@ export interface Session {
   run: (plan: Plan, workers: number, signal: AbortSignal, progress: (event: ProgressEvent) => void) => Promise<RunResult>;
   /** What is inside the segments of an index, at the version on screen. */
   inspect: (index: string, signal: AbortSignal) => Promise<SegmentContents[]>;
+  /** Pages, zones, keys or tokens of one segment. */
+  parts: (index: string, uuid: string, offset: number, limit: number, signal: AbortSignal) => Promise<SegmentParts>;
   audit: (index: string, sample: number | null, signal: AbortSignal, audited: (rows: number, total: number) => void) => Promise<AuditReport>;
   probe: (index: string, op: string, value: string | null, signal: AbortSignal) => Promise<Probe>;
   forecast: (options: ForecastOptions, signal: AbortSignal) => Promise<LayoutForecast>;
+  /** What a compaction would rewrite together at the version on screen; null while it is not known, and where the planner refuses the table. */
+  groups: Groups | null;
   /** The fragment reuse history of the version on screen. */
   history: (signal: AbortSignal) => Promise<HistoryDocument>;
   explainPair: (a: number, b: number, signal: AbortSignal) => Promise<Pair>;
@@ -219,6 +225,7 @@ export function useSession(target: string | null, version: number | null, keys: 
     return work(version === undefined ? again : (await client.call("at", { handle: again, version }, { signal })).handle);
   }, [table, handle]);
   const inspect = useCallback((index: string, signal: AbortSignal) => onShow(signal, (at) => client.call("inspect", { handle: at, index }, { signal })), [onShow]);
+  const parts = useCallback((index: string, uuid: string, offset: number, limit: number, signal: AbortSignal) => onShow(signal, (at) => client.call("parts", { handle: at, index, uuid, offset, limit }, { signal })), [onShow]);
   const audit = useCallback(
     (index: string, sample: number | null, signal: AbortSignal, audited: (rows: number, total: number) => void) => onShow(signal, (at) => client.call("audit", { handle: at, index, sample }, { signal, audited })),
     [onShow],
@@ -226,6 +233,17 @@ export function useSession(target: string | null, version: number | null, keys: 
   const probe = useCallback((index: string, op: string, value: string | null, signal: AbortSignal) => onShow(signal, (at) => client.call("probe", { handle: at, index, op, value }, { signal })), [onShow]);
   const forecast = useCallback((options: ForecastOptions, signal: AbortSignal) => onShow(signal, (at) => client.call("forecast", { handle: at, options }, { signal })), [onShow]);
   const explainPair = useCallback((a: number, b: number, signal: AbortSignal) => onShow(signal, (at) => client.call("explainPair", { handle: at, a, b }, { signal })), [onShow]);
+  const [planned, setPlanned] = useState<{ of: OpenedTable; groups: Groups } | null>(null);
+  useEffect(() => {
+    if (!table || planned?.of === table) return;
+    const abort = new AbortController();
+    onShow(abort.signal, (at) => client.call("groups", { handle: at }, { signal: abort.signal })).then(
+      (found) => { if (found && !abort.signal.aborted) setPlanned({ of: table, groups: makeGroups(found) }); },
+      () => undefined, // Then nothing is bracketed, and the question of two fragments says why.
+    );
+    return () => abort.abort();
+  }, [table]);
+  const groups = planned?.of === table ? planned?.groups ?? null : null;
   /** Histories that were read, by the version they belong to: the view and the details pane ask for the same. */
   const histories = useRef(new WeakMap<OpenedTable, HistoryDocument>());
   const history = useCallback(async (signal: AbortSignal) => {
@@ -240,5 +258,5 @@ export function useSession(target: string | null, version: number | null, keys: 
     if (target !== null) accept(next, target);
   }, [target, accept]);
 
-  return { table, loading, failure, requests, reload, plan, run, inspect, audit, probe, forecast, history, explainPair, sql, version: another, adopt, unfinished, dismiss };
+  return { table, loading, failure, requests, reload, plan, run, inspect, parts, audit, probe, forecast, groups, history, explainPair, sql, version: another, adopt, unfinished, dismiss };
 }

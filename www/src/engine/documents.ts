@@ -2,7 +2,7 @@
 
 export type {
   Advice, AuditFinding, AuditReport, BuildPlan, BuildTask, Changed, CommittingEvent, CompactionPlan, CoverageColumn, DropIndexPlan, FieldInfo, ForecastOptions, FragmentColumns,
-  HistoryDocument, IndexInfo, LayoutColumns, LayoutForecast, Pair, Plan, Probe, ProgressEvent, RefreshPlan, RefreshReport, RequestEvent, SegmentContents, SegmentFate, SegmentInfo,
+  HistoryDocument, IndexInfo, LayoutColumns, LayoutForecast, Pair, Plan, Probe, ProgressEvent, RefreshPlan, RefreshReport, RequestEvent, SegmentContents, SegmentFate, SegmentInfo, SegmentParts,
   ShowDocument, SqlResult, TransactionInfo, VersionInfo,
   ErrorCode, ErrorDocument,
 } from "whetstone";

@@ -142,6 +142,9 @@ const handlers: Handlers = {
   async inspect({ handle, index }, signal) {
     return held(handle).table.inspect(index, { signal });
   },
+  async parts({ handle, index, uuid, offset, limit }, signal) {
+    return held(handle).table.parts(index, uuid, { offset, limit, signal });
+  },
   async audit({ handle, index, sample }, signal, id) {
     return held(handle).table.audit(index, {
       signal, ...(sample === null ? {} : { sample }), onProgress: ({ rows, rows_total }) => post({ type: "audited", id, rows, rows_total }),
@@ -152,6 +155,10 @@ const handlers: Handlers = {
   },
   async forecast({ handle, options }, signal) {
     return held(handle).table.forecast({ ...options, signal });
+  },
+  async groups({ handle }, signal) {
+    const { before } = await held(handle).table.forecast({ plans: [], columns: true, signal });
+    return before.columns ? { group: before.columns.group, frozen: before.columns.frozen } : null;
   },
   async history({ handle }, signal) {
     return held(handle).table.history({ signal });

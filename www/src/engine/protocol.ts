@@ -1,7 +1,7 @@
 // What the page and its engine worker say to each other. Everything is plain data; functions stay on their side.
 
 import type {
-  AuditReport, CommittingEvent, ErrorDocument, FieldInfo, ForecastOptions, FragmentColumns, HistoryDocument, LayoutForecast, Pair, Plan, Probe, ProgressEvent, RefreshReport, SegmentContents,
+  AuditReport, CommittingEvent, ErrorDocument, FieldInfo, ForecastOptions, FragmentColumns, HistoryDocument, LayoutColumns, LayoutForecast, Pair, Plan, Probe, ProgressEvent, RefreshReport, SegmentContents, SegmentParts,
   ShowDocument, SqlResult, TransactionInfo, VersionInfo,
 } from "./documents.js";
 import type { Choice } from "../jobs/choice.js";
@@ -65,9 +65,13 @@ export interface Calls {
   plan: { argument: PlanRequest; answer: Plan };
   run: { argument: RunRequest; answer: RunResult };
   inspect: { argument: { handle: number; index: string }; answer: SegmentContents[] };
+  /** Pages, zones, keys or tokens of one segment, from `offset` on. */
+  parts: { argument: { handle: number; index: string; uuid: string; offset: number; limit: number }; answer: SegmentParts };
   audit: { argument: { handle: number; index: string; sample: number | null }; answer: AuditReport };
   probe: { argument: { handle: number; index: string; op: string; value: string | null }; answer: Probe };
   forecast: { argument: { handle: number; options: ForecastOptions }; answer: LayoutForecast };
+  /** What a compaction would rewrite together, with the table's own options. */
+  groups: { argument: { handle: number }; answer: Pick<LayoutColumns, "group" | "frozen"> | null };
   history: { argument: { handle: number }; answer: HistoryDocument };
   explainPair: { argument: { handle: number; a: number; b: number }; answer: Pair };
   /** A statement that would change the table is planned on its latest version, and not run. */

@@ -12,6 +12,7 @@ import type { Axis, Viewport, Widths } from "./axis.js";
 import type { GhostRun, Marks } from "./draw.js";
 import { drawMap, drawMinimap, drawMinimapFrame } from "./draw.js";
 import { laneAtY, laneBoxes, lanesHeight } from "./lanes.js";
+import type { Groups } from "./groups.js";
 import type { LaneBox } from "./lanes.js";
 import type { Layout } from "./model.js";
 import { makeFills, readTheme } from "./theme.js";
@@ -20,6 +21,7 @@ import { HoverCard } from "./HoverCard.js";
 
 export interface LayoutMapProps {
   layout: Layout;
+  groups: Groups | null;
   widths: Widths;
   showGroups: boolean;
   selection: Selection | null;
@@ -48,7 +50,7 @@ const MINIMAP_HEIGHT = 32;
 const CLOSEST = 2;
 
 export function LayoutMap(props: LayoutMapProps): JSX.Element {
-  const { layout, widths, showGroups, selection, ghosts, onSelect, onWindow } = props;
+  const { layout, groups, widths, showGroups, selection, ghosts, onSelect, onWindow } = props;
   const canvas = useRef<HTMLCanvasElement>(null);
   const mini = useRef<HTMLCanvasElement>(null);
   const holder = useRef<HTMLDivElement>(null);
@@ -90,7 +92,7 @@ export function LayoutMap(props: LayoutMapProps): JSX.Element {
     if (paints.current?.stamp !== stamp) paints.current = { stamp, fills: makeFills(context, theme, ratio) };
     const { fills } = paints.current;
     const view: Viewport = { from: shown.current[0], to: shown.current[1], width };
-    drawMap(context, { layout, axis, view, boxes, marks: { ...marks, hover: hover?.i ?? -1 } }, theme, fills, height);
+    drawMap(context, { layout, groups, axis, view, boxes, marks: { ...marks, hover: hover?.i ?? -1 } }, theme, fills, height);
     const small = mini.current;
     const smallContext = small?.getContext("2d");
     if (!small || !smallContext) return;
@@ -322,7 +324,7 @@ export function LayoutMap(props: LayoutMapProps): JSX.Element {
           onMouseMove={(event) => setHover(locate(event))}
           onMouseLeave={() => setHover(null)}
         />
-        {hover && hover.i >= 0 && <HoverCard layout={layout} i={hover.border >= 0 ? hover.border : hover.i} lane={hover.lane?.kind === "index" ? hover.lane.lane : -1} border={hover.border >= 0} x={hover.x} y={hover.y} width={width} />}
+        {hover && hover.i >= 0 && <HoverCard layout={layout} groups={groups} i={hover.border >= 0 ? hover.border : hover.i} lane={hover.lane?.kind === "index" ? hover.lane.lane : -1} border={hover.border >= 0} x={hover.x} y={hover.y} width={width} />}
       </div>
       <div class="map-mini-label" aria-hidden="true">whole table</div>
       <canvas class="map-mini" ref={mini} style={{ height: `${MINIMAP_HEIGHT}px` }} aria-hidden="true" onPointerDown={dragMinimap} onPointerMove={dragMinimap} />
@@ -339,7 +341,7 @@ const LABELS = { rows: "rows", deleted: "deleted", groups: "groups", axis: "frag
 const LABEL_TITLES = {
   rows: "Rows of each fragment; the dark foot is the deleted part",
   deleted: "Share of deleted rows",
-  groups: "Neighbours in the same segments: what OPTIMIZE may merge. A cross is a fragment whose neighbours lie in other segments: it stays alone",
+  groups: "What OPTIMIZE would merge, with the table's own options. A cross is a small fragment whose small neighbours lie in other segments: it stays as it is",
   axis: "Fragment ids",
 };
 

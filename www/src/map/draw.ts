@@ -4,9 +4,12 @@ import { scaleLinear } from "d3-scale";
 import { shortUuid } from "../lib/format.js";
 import type { Axis, Viewport } from "./axis.js";
 import { toPixel, visible } from "./axis.js";
+import { groupsIn } from "./groups.js";
+import type { Groups } from "./groups.js";
 import type { LaneBox } from "./lanes.js";
 import type { Lane, Layout } from "./model.js";
 import { UNKNOWN } from "./model.js";
+import { pixelEdges } from "./pyramid.js";
 import { boxes, columns, fragmentsFit, rowColumns, splitHeight } from "./strip.js";
 import type { RowColumn } from "./strip.js";
 import type { Fills, MapTheme } from "./theme.js";
@@ -35,11 +38,15 @@ export interface Scene {
   view: Viewport;
   boxes: LaneBox[];
   marks: Marks;
+  /** What a compaction would rewrite together; null while nobody knows. */
+  groups: Groups | null;
 }
 
 /** Height of the least that is painted of something uncovered: one fragment among thousands still has to be seen. */
 const LEAST = 9;
 const FADED = 0.25;
+/** Inks beside those of segments. */
+const [INK_DOTS, INK_HATCH, INK_RARE] = [-1, -2, -3];
 
 export function drawMap(c: CanvasRenderingContext2D, scene: Scene, theme: MapTheme, fills: Fills, height: number): void {
   const { layout, axis, view, marks } = scene;
@@ -81,7 +88,14 @@ function drawRows(c: CanvasRenderingContext2D, { layout, axis, view }: Scene, bo
     c.fillRect(x, foot - gone, width, gone);
   };
   if (!single) {
-    for (const column of perPixel) bar(column.x, 1, column.rows, column.deleted);
+    c.fillStyle = theme.rows;
+    const heights = perPixel.map((column) => Math.max(1, tall(column.rows)));
+    perPixel.forEach((column, k) => c.fillRect(column.x, foot - heights[k]!, 1, heights[k]!));
+    c.fillStyle = theme.deleted;
+    perPixel.forEach((column, k) => {
+      const gone = Math.max(1, heights[k]! * column.deleted);
+      if (column.deleted > 0) c.fillRect(column.x, foot - gone, 1, gone);
+    });
     return;
   }
   const [from, to] = visible(axis, view);
@@ -102,10 +116,10 @@ function drawRows(c: CanvasRenderingContext2D, { layout, axis, view }: Scene, bo
 }
 
 function drawDeleted(c: CanvasRenderingContext2D, { axis, view }: Scene, box: LaneBox, theme: MapTheme, perPixel: RowColumn[]): void {
+  c.fillStyle = theme.deleted;
   for (const column of perPixel) {
     if (column.deleted <= 0) continue;
     const h = Math.max(3, Math.round(box.height * column.deleted));
-    c.fillStyle = theme.deleted;
     c.fillRect(column.x, box.y + box.height - h, 1, h);
   }
   c.fillStyle = theme.line;
@@ -121,35 +135,34 @@ export function drawLane(
 ): void {
   const alpha = (segment: number) => (lit === null || lit === segment ? 1 : FADED);
   if (!single) {
-    const rare: [number, number][] = [];
+    // Colour by colour: to change the ink for every column costs more than to paint it.
+    const inks = new Map<number, number[]>();
+    const paint = (ink: number, x: number, top: number, width: number, tall: number) => {
+      const list = inks.get(ink);
+      if (list) list.push(x, top, width, tall);
+      else inks.set(ink, [x, top, width, tall]);
+    };
+    const rare: number[] = [];
     for (const column of columns(axis, view, lane.runs)) {
       const parts = splitHeight(column, height, LEAST);
       const segment = lane.segments[column.segment];
-      if (parts.covered > 0 && segment) {
-        c.globalAlpha = alpha(column.segment);
-        c.fillStyle = fills.segment(segment.colour);
-        c.fillRect(column.x, y, column.width, parts.covered);
-        c.globalAlpha = 1;
-      }
-      if (parts.unknown > 0) {
-        c.fillStyle = fills.dots;
-        c.fillRect(column.x, y + parts.covered, column.width, parts.unknown);
-      }
-      if (parts.uncovered > 0) {
-        c.fillStyle = parts.covered > 0 || parts.unknown > 0 ? theme.hatch : fills.hatch;
-        // Two pixels wide where it is a small part, and over what the next column paints.
-        if (parts.covered > 0) rare.push([column.x, parts.uncovered]);
-        else c.fillRect(column.x, y + height - parts.uncovered, column.width, parts.uncovered);
-      }
+      if (parts.covered > 0 && segment) paint(segment.colour * 2 + (alpha(column.segment) < 1 ? 1 : 0), column.x, y, column.width, parts.covered);
+      if (parts.unknown > 0) paint(INK_DOTS, column.x, y + parts.covered, column.width, parts.unknown);
+      // Two pixels wide where it is a small part, and over what the next column paints.
+      if (parts.uncovered > 0 && parts.covered > 0) rare.push(Math.min(column.x, view.width - 3), parts.uncovered);
+      else if (parts.uncovered > 0) paint(parts.unknown > 0 ? INK_RARE : INK_HATCH, column.x, y + height - parts.uncovered, column.width, parts.uncovered);
     }
-    for (const [x, part] of rare) {
-      // A rim of ground keeps the mark apart from any segment's colour.
-      const left = Math.min(x, view.width - 3);
-      c.fillStyle = theme.ground;
-      c.fillRect(left - 1, y + height - part - 1, 4, part + 1);
-      c.fillStyle = theme.hatch;
-      c.fillRect(left, y + height - part, 2, part);
+    for (const [ink, list] of inks) {
+      c.globalAlpha = ink >= 0 && ink % 2 === 1 ? FADED : 1;
+      c.fillStyle = ink === INK_DOTS ? fills.dots : ink === INK_HATCH ? fills.hatch : ink === INK_RARE ? theme.hatch : fills.segment(ink >> 1);
+      for (let k = 0; k < list.length; k += 4) c.fillRect(list[k]!, list[k + 1]!, list[k + 2]!, list[k + 3]!);
     }
+    c.globalAlpha = 1;
+    // A rim of ground keeps the marks apart from any segment's colour.
+    c.fillStyle = theme.ground;
+    for (let k = 0; k < rare.length; k += 2) c.fillRect(rare[k]! - 1, y + height - rare[k + 1]! - 1, 4, rare[k + 1]! + 1);
+    c.fillStyle = theme.hatch;
+    for (let k = 0; k < rare.length; k += 2) c.fillRect(rare[k]!, y + height - rare[k + 1]!, 2, rare[k + 1]!);
   } else {
     const separators = new Path2D();
     const [shownFrom, shownTo] = visible(axis, view);
@@ -229,35 +242,28 @@ function drawRetired(c: CanvasRenderingContext2D, lane: DrawnLane, axis: Axis, v
   c.setLineDash([]);
 }
 
-function drawGroups(c: CanvasRenderingContext2D, { layout, axis, view }: Scene, box: LaneBox, theme: MapTheme): void {
+function drawGroups(c: CanvasRenderingContext2D, { groups, axis, view }: Scene, box: LaneBox, theme: MapTheme): void {
+  if (!groups) return;
   const [from, to] = visible(axis, view);
-  const found = layout.groups.filter((group) => group.to > from && group.from < to);
+  const [first, end] = groupsIn(groups, from, to);
   const middle = box.y + box.height / 2;
   c.lineWidth = 1;
-  if (found.length > view.width / 3) {
-    const frozen = new Float64Array(Math.ceil(view.width) + 1);
-    const all = new Float64Array(Math.ceil(view.width) + 1);
-    for (const group of found) {
-      const a = Math.max(0, Math.floor(toPixel(view, axis.starts[group.from]!)));
-      const b = Math.min(frozen.length - 1, Math.max(a, Math.ceil(toPixel(view, axis.starts[group.to]!)) - 1));
-      for (let x = a; x <= b; x += 1) {
-        all[x] = all[x]! + 1;
-        if (group.frozen) frozen[x] = frozen[x]! + 1;
-      }
-    }
-    for (let x = 0; x < all.length; x += 1) {
-      if (all[x]! <= 0) continue;
-      c.fillStyle = theme.muted;
+  if (end - first > view.width / 3) {
+    const edges = pixelEdges(axis, view);
+    const heights = new Float64Array(edges.length - 1);
+    c.fillStyle = theme.muted;
+    for (let x = 0; x < heights.length; x += 1) {
+      const [a, b] = groupsIn(groups, edges[x]!, Math.max(edges[x]! + 1, edges[x + 1]!));
+      if (a === b) continue;
       c.fillRect(x, box.y + 6, 1, box.height - 8);
-      if (frozen[x]! > 0) {
-        c.fillStyle = theme.deleted;
-        const h = Math.max(3, (frozen[x]! / all[x]!) * (box.height - 8));
-        c.fillRect(x, box.y + box.height - 2 - h, 1, h);
-      }
+      const frozen = groups.frozenBefore[b]! - groups.frozenBefore[a]!;
+      if (frozen > 0) heights[x] = Math.max(3, (frozen / (b - a)) * (box.height - 8));
     }
+    c.fillStyle = theme.deleted;
+    heights.forEach((h, x) => { if (h > 0) c.fillRect(x, box.y + box.height - 2 - h, 1, h); });
     return;
   }
-  for (const group of found) {
+  for (const group of groups.list.slice(first, end)) {
     const x = toPixel(view, axis.starts[group.from]!);
     const end = toPixel(view, axis.starts[group.to]!);
     if (group.frozen) {
@@ -341,7 +347,7 @@ export function niceStep(least: number): number {
   }
 }
 
-export function drawGhost(c: CanvasRenderingContext2D, { layout, axis, view, boxes: lanes }: Omit<Scene, "marks">, ghost: GhostRun, theme: MapTheme): void {
+export function drawGhost(c: CanvasRenderingContext2D, { layout, axis, view, boxes: lanes }: Omit<Scene, "marks" | "groups">, ghost: GhostRun, theme: MapTheme): void {
   const lane = layout.lanes.findIndex((l) => l.index.name === ghost.index);
   const box = lanes.find((b) => b.kind === "index" && b.lane === lane);
   if (!box) return;

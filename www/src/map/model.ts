@@ -43,9 +43,6 @@ export interface Layout {
   lanes: Lane[];
   /** All retired ids of all lanes, ascending. */
   retired: number[];
-  /** Per fragment a number that is equal for two fragments exactly when the same set of segments covers both. */
-  keys: Uint32Array;
-  groups: Group[];
   /** Largest physical rows of one fragment. */
   maxRows: number;
   /** uuid -> where it is. */
@@ -63,8 +60,7 @@ export function makeLayout(columns: FragmentColumns, indices: readonly IndexInfo
   });
   let maxRows = 0;
   for (let i = 0; i < n; i += 1) if (columns.physical_rows[i]! > maxRows) maxRows = columns.physical_rows[i]!;
-  const keys = groupKeys(n, lanes);
-  return { columns, lanes, retired: [...retired].sort((a, b) => a - b), keys, groups: groups(keys), maxRows, byUuid };
+  return { columns, lanes, retired: [...retired].sort((a, b) => a - b), maxRows, byUuid };
 }
 
 function makeLane(columns: FragmentColumns, index: IndexInfo): Lane {
@@ -107,47 +103,6 @@ export function liveRows(columns: FragmentColumns, i: number): number {
   const physical = columns.physical_rows[i]!;
   const deleted = columns.deleted_rows[i]!;
   return Number.isNaN(physical) ? 0 : physical - (Number.isNaN(deleted) ? 0 : deleted);
-}
-
-/** Numbers the sets of covering segments. Compaction may only put neighbours with the same set into one file. */
-function groupKeys(n: number, lanes: readonly Lane[]): Uint32Array {
-  let keys = new Uint32Array(n);
-  for (const lane of lanes) {
-    const width = lane.segments.length + 2;
-    const seen = new Map<number, number>();
-    const next = new Uint32Array(n);
-    for (let i = 0; i < n; i += 1) {
-      const pair = keys[i]! * width + (lane.cover[i]! + 2);
-      let number = seen.get(pair);
-      if (number === undefined) {
-        number = seen.size;
-        seen.set(pair, number);
-      }
-      next[i] = number;
-    }
-    keys = next;
-  }
-  return keys;
-}
-
-export interface Group {
-  from: number;
-  /** One past the last. */
-  to: number;
-  /** A group of one: its neighbours lie in other segments, so a compaction leaves it alone. */
-  frozen: boolean;
-}
-
-/** Neighbouring fragments that a compaction is allowed to merge: same set of segments, nothing between them. */
-export function groups(keys: Uint32Array): Group[] {
-  const found: Group[] = [];
-  let start = 0;
-  for (let i = 1; i <= keys.length; i += 1) {
-    if (i < keys.length && keys[i] === keys[start]) continue;
-    if (i > start) found.push({ from: start, to: i, frozen: i - start === 1 });
-    start = i;
-  }
-  return found;
 }
 
 /** Per lane what covers fragment position i, in words: the set that decides grouping. */

@@ -3,6 +3,8 @@
 import type { Axis, Viewport } from "./axis.js";
 import { toPixel, visible } from "./axis.js";
 import { UNKNOWN } from "./cover.js";
+import { laneColumns, makeLanePyramid, makeRowPyramid, mergeColumns, pixelEdges, rowsPerColumn } from "./pyramid.js";
+import type { LanePyramid, RowPyramid } from "./pyramid.js";
 
 export interface Box {
   x: number;
@@ -84,6 +86,26 @@ export function boxes(axis: Axis, view: Viewport, runs: Runs): Box[] {
   return found;
 }
 
+/** Up to so many runs or fragments per pixel are looked at one by one; beyond that their pyramid is. */
+const FEW = 4;
+
+const pyramids = new WeakMap<Runs, LanePyramid>();
+const rowPyramids = new WeakMap<Float64Array, RowPyramid>();
+/** All lanes of a frame share one view. */
+const edges = new WeakMap<Viewport, Int32Array>();
+
+function pyramidOf(axis: Axis, runs: Runs): LanePyramid {
+  let found = pyramids.get(runs);
+  if (found?.axis !== axis) pyramids.set(runs, found = makeLanePyramid(axis, runs));
+  return found;
+}
+
+function edgesOf(axis: Axis, view: Viewport): Int32Array {
+  let found = edges.get(view);
+  if (!found) edges.set(view, found = pixelEdges(axis, view));
+  return found;
+}
+
 /**
  * Density per pixel column. Every run is counted in every column it touches, however short it is: none is sampled away. Neighbouring
  * columns that are wholly one segment come as one wide column.
@@ -91,6 +113,7 @@ export function boxes(axis: Axis, view: Viewport, runs: Runs): Box[] {
 export function columns(axis: Axis, view: Viewport, runs: Runs): Column[] {
   const width = Math.max(1, Math.ceil(view.width));
   const [from, to] = visible(axis, view);
+  if (to > from && runAt(runs, to - 1) - runAt(runs, from) > width * FEW) return mergeColumns(laneColumns(pyramidOf(axis, runs), view, edgesOf(axis, view)));
   const covered = new Float64Array(width);
   const uncovered = new Float64Array(width);
   const unknown = new Float64Array(width);
@@ -113,26 +136,7 @@ export function columns(axis: Axis, view: Viewport, runs: Runs): Column[] {
       }
     }
   }
-  const found: Column[] = [];
-  let wide: Column | null = null;
-  for (let x = 0; x < width; x += 1) {
-    if (covered[x]! + unknown[x]! + uncovered[x]! <= 0) {
-      wide = null;
-      continue;
-    }
-    const plain = (covered[x]! > 0 ? 1 : 0) + (unknown[x]! > 0 ? 1 : 0) + (uncovered[x]! > 0 ? 1 : 0) === 1;
-    if (wide && plain && wide.segment === segment[x] && wide.unknown > 0 === unknown[x]! > 0) {
-      wide.width += 1;
-      wide.covered += covered[x]!;
-      wide.unknown += unknown[x]!;
-      wide.uncovered += uncovered[x]!;
-      continue;
-    }
-    const column: Column = { x, width: 1, segment: segment[x]!, covered: covered[x]!, unknown: unknown[x]!, uncovered: uncovered[x]! };
-    found.push(column);
-    wide = plain ? column : null;
-  }
-  return found;
+  return mergeColumns({ covered, unknown, uncovered, segment });
 }
 
 /** How a density column splits a lane's height: something uncovered or unknown always gets at least `least` pixels. */
@@ -164,6 +168,11 @@ export interface RowColumn {
 export function rowColumns(axis: Axis, view: Viewport, physical: Float64Array, deleted: Float64Array): RowColumn[] {
   const width = Math.max(1, Math.ceil(view.width));
   const [from, to] = visible(axis, view);
+  if (to - from > width * FEW) {
+    let levels = rowPyramids.get(physical);
+    if (!levels) rowPyramids.set(physical, levels = makeRowPyramid(physical, deleted));
+    return rowsPerColumn(levels, axis, view, edgesOf(axis, view), physical, deleted);
+  }
   const most = new Float64Array(width).fill(-1);
   const rows = new Float64Array(width);
   const gone = new Float64Array(width);

@@ -13,7 +13,7 @@ import { coveringSet } from "../map/model.js";
 import type { Lane, LaneSegment, Layout } from "../map/model.js";
 import type { Session } from "../session.js";
 import { indexedText } from "./IndexList.js";
-import { Copyable, Swatch } from "./basics.js";
+import { Bone, Copyable, Swatch } from "./basics.js";
 
 export function Details({ session, layout, selection, target, onSelect }: {
   session: Session; layout: Layout | null; selection: Selection | null; target: string | null; onSelect: (s: Selection | null) => void;
@@ -98,26 +98,14 @@ function PairDetails({ session, layout, a, b }: { session: Session; layout: Layo
   if (i < 0 || j < 0) return <p class="quiet">Fragment {i < 0 ? a : b} is not part of this version.</p>;
   const set = (at: number) => coveringSet(layout, at);
   const differs = set(i).filter((mine, l) => mine.segment !== set(j)[l]?.segment);
-  let barrier = -1;
-  for (let k = i + 1; k < j; k += 1) {
-    if (layout.keys[k] !== layout.keys[i]) {
-      barrier = k;
-      break;
-    }
-  }
   const pair = asked.is === "answered" ? asked.answer : null;
-  const together = pair ? pair.joined : differs.length === 0 && barrier < 0;
   const setText = (at: number) => set(at).map(({ segment, unknown }) => (segment ? shortUuid(segment.uuid) : unknown ? "unknown" : "none")).join(", ");
   return (
     <div class="facts">
-      <h3>{together ? `Fragments ${a} and ${b} may be merged` : `Why won’t fragments ${a} and ${b} be merged?`}</h3>
-      {pair && <p class="pair-why">{name(pair.why)}</p>}
-      {!pair && together && <p>All fragments from {a} to {b} lie in the same segments ({setText(i) || "no index"}), so a compaction may put them into one file if they are small enough.</p>}
+      <h3>{pair === null ? `Fragments ${a} and ${b}` : pair.joined ? `Fragments ${a} and ${b} may be merged` : `Why won’t fragments ${a} and ${b} be merged?`}</h3>
+      {pair ? <p class="pair-why">{name(pair.why)}</p> : asked.is === "failed" ? <p class="pair-why">{name(asked.error.message)}</p> : <p><Bone width="56ch" /></p>}
       {differs.length > 0 && (
         <p>Fragment {a} lies in {"{"}{setText(i)}{"}"}, fragment {b} in {"{"}{setText(j)}{"}"}. They differ in {differs.map((d) => name(d.index)).join(", ")}: a compaction only merges neighbours that the same set of segments covers.</p>
-      )}
-      {differs.length === 0 && barrier >= 0 && (
-        <p>Both lie in the same segments, but fragment {layout.columns.ids[barrier]} between them does not: {"{"}{setText(barrier)}{"}"} instead of {"{"}{setText(i)}{"}"}. A compaction merges neighbours only.</p>
       )}
     </div>
   );

@@ -9,7 +9,8 @@ import { drawLane } from "../map/draw.js";
 import type { Layout } from "../map/model.js";
 import { fragmentsFit, rowColumns } from "../map/strip.js";
 import { makeFills, readTheme } from "../map/theme.js";
-import { forecastLanes, groupMarks } from "./lanes.js";
+import { makeGroups } from "../map/groups.js";
+import { forecastLanes } from "./lanes.js";
 
 const ROWS = 28;
 const LANE = 18;
@@ -24,7 +25,7 @@ export function Strips({ columns, layout, title, themeStamp }: { columns: Layout
   const [width, setWidth] = useState(0);
   const axis = useMemo(() => makeAxis(columns.ids, columns.physical_rows, "rows", []), [columns]);
   const lanes = useMemo(() => forecastLanes(columns, layout).slice(0, LANES_SHOWN), [columns, layout]);
-  const marks = useMemo(() => groupMarks(columns), [columns]);
+  const marks = useMemo(() => makeGroups(columns).list, [columns]);
   const height = ROWS + GAP + lanes.length * (LANE + GAP) + MARKS;
   useEffect(() => {
     const observer = new ResizeObserver(([entry]) => setWidth(Math.floor(entry?.contentRect.width ?? 0)));
@@ -60,7 +61,8 @@ export function Strips({ columns, layout, title, themeStamp }: { columns: Layout
     c.strokeStyle = theme.muted;
     c.lineWidth = 1;
     c.beginPath();
-    for (const [from, to] of marks.groups) {
+    for (const { from, to, frozen } of marks) {
+      if (frozen) continue;
       const a = Math.round(toPixel(view, axis.starts[from]!)) + 1.5;
       const b = Math.max(a + 1, Math.round(toPixel(view, axis.starts[to]!)) - 1.5);
       c.moveTo(a, y);
@@ -72,7 +74,8 @@ export function Strips({ columns, layout, title, themeStamp }: { columns: Layout
     c.strokeStyle = theme.deleted;
     c.beginPath();
     let last = -Infinity;
-    for (const i of marks.frozen) {
+    for (const { from: i, frozen } of marks) {
+      if (!frozen) continue;
       const x = (toPixel(view, axis.starts[i]!) + toPixel(view, axis.starts[i + 1]!)) / 2;
       if (x - last < 3) continue; // closer crosses would be one smear
       last = x;

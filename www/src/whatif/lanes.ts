@@ -21,24 +21,6 @@ export function forecastLanes(columns: LayoutColumns, layout: Layout): (DrawnLan
   });
 }
 
-/** Stretches of fragments that a compaction rewrites together, and single frozen ones, as positions on the axis. */
-export function groupMarks(columns: LayoutColumns): { groups: [number, number][]; frozen: number[] } {
-  const groups: [number, number][] = [];
-  const { group } = columns;
-  for (let i = 0; i < group.length; i += 1) {
-    if (group[i]! < 0) continue;
-    let end = i + 1;
-    while (end < group.length && group[end] === group[i]) end += 1;
-    groups.push([i, end]);
-    i = end - 1;
-  }
-  const frozen: number[] = [];
-  columns.frozen.forEach((is, i) => {
-    if (is) frozen.push(i);
-  });
-  return { groups, frozen };
-}
-
 /** Steps of the slider for target rows: 1, 2 and 5 times powers of ten, and Lance's default among them. */
 export const TARGETS: readonly number[] = [100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_048_576, 2_000_000, 5_000_000, 10_000_000, 100_000_000];
 
