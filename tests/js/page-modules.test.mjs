@@ -20,6 +20,7 @@ const jobs = await pageModules("jobs/choice");
 const { sortContents } = await pageModules("inside/contents");
 const { diffVersions, isSame } = await pageModules("versions/diff");
 const historyGraph = await pageModules("history/graph");
+const listing = await pageModules("inside/listing");
 const commits = await pageModules("lib/commits");
 const recent = await pageModules("lib/recent");
 const progress = await pageModules("jobs/progress");
@@ -547,4 +548,27 @@ test("what is kept of a commit names its job; what an older page kept still says
   commits.keep(storage, { ...commit, transaction: "s", job: "merge", at: 2 });
   store.set("whetstone.commit.x", JSON.stringify({ ...commit, transaction: "x", job: 7 }));
   assert.deepEqual(commits.keptFor(storage, commit.target).map((one) => commits.jobName(one.job)), ["A change", "A merge"]);
+});
+
+test("pages and zones stand where their values do; keys are counted by powers of two", () => {
+  const parts = (kind, items) => ({ kind, items, count: items.length, offset: 0, left_out: 0 });
+  const spans = listing.pageSpans(parts("pages", [
+    { page: 0, rows: 10, min: null, max: null, nulls: 10 }, { page: 1, rows: 10, min: null, max: 0, nulls: 2 }, { page: 2, rows: null, min: 0, max: 100, nulls: 0 }, { page: 3, rows: 5, min: 100, max: 400, nulls: 0 },
+  ]));
+  assert.deepEqual(spans.map((span) => span && [span.from, span.to]), [null, [0, 0], [0, 0.25], [0.25, 1]]);
+  assert.match(spans[1].title, /page 1: null … 0, 10 rows, 2 nulls/);
+  const text = listing.scaleOf(["b", "a", null, "c"]);
+  assert.deepEqual(["a", "b", "c", null].map(text), [0, 0.5, 1, 0]);
+  const whole = listing.scaleOf(["-9223372036854775808", "9223372036854775807", -1.7e308, 1.7e308]);
+  for (const value of ["-9223372036854775808", 1.7e308, -1.7e308]) assert.ok(whole(value) >= 0 && whole(value) <= 1);
+  const zones = (items) => listing.heatRows(parts("zones", items));
+  const [row, other] = zones([
+    { fragment: 3, start: 0, length: 8, min: 0, max: 10, nulls: 0, nans: 0 }, { fragment: 3, start: 8, length: 8, min: null, max: null, nulls: 8, nans: 0 }, { fragment: 7, start: 0, length: 8, min: 5, max: 5, nulls: 0, nans: 1 },
+  ]);
+  assert.deepEqual([row.fragment, row.zones.map((zone) => zone.heat), other.zones[0].heat], [3, [1, 0], 0]);
+  assert.match(other.zones[0].title, /1 NaN/);
+  assert.deepEqual(zones([{ fragment: 0, start: 0, length: 4, nulls: null, filter_bytes: 32, fill: 0.25, false_positive_estimate: 0.01 }])[0].zones[0].heat, 0.25);
+  assert.deepEqual(listing.cardinalities([1, 1, 2, 3, 9]), [{ label: "1", keys: 2 }, { label: "2–3", keys: 2 }, { label: "4–7", keys: 0 }, { label: "8–15", keys: 1 }]);
+  assert.deepEqual(listing.cardinalities([]), []);
+  assert.deepEqual(listing.cardinalities([0, 4]).map(({ label, keys }) => [label, keys]), [["0", 1], ["1", 0], ["2–3", 0], ["4–7", 1]]);
 });

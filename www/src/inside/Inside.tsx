@@ -8,6 +8,7 @@ import type { Layout } from "../map/model.js";
 import { ErrorPanel } from "../parts/ErrorPanel.js";
 import { Bone, Copyable, Icon, Swatch } from "../parts/basics.js";
 import type { Session } from "../session.js";
+import { Parts } from "./Parts.js";
 import { sortContents } from "./contents.js";
 import { useAsked } from "./useAsked.js";
 import type { Asked } from "./useAsked.js";
@@ -55,7 +56,7 @@ function Contents({ session, layout, index, uuid, target }: { session: Session; 
         return (
           <div class="contents">
             {shown.length === 0 && <p class="quiet">{index.num_segments === 0 || uuid === null ? "The index has no segments yet." : "This segment is not among those that can be opened."}</p>}
-            {shown.map((segment) => <OneSegment key={segment.uuid} segment={segment} layout={layout} titled={shown.length > 1} />)}
+            {shown.map((segment) => <OneSegment key={segment.uuid} session={session} index={index.name} target={target} segment={segment} layout={layout} titled={shown.length > 1} />)}
           </div>
         );
       }}
@@ -63,7 +64,7 @@ function Contents({ session, layout, index, uuid, target }: { session: Session; 
   );
 }
 
-function OneSegment({ segment, layout, titled }: { segment: SegmentContents; layout: Layout; titled: boolean }): JSX.Element {
+function OneSegment({ session, index, target, segment, layout, titled }: { session: Session; index: string; target: string | null; segment: SegmentContents; layout: Layout; titled: boolean }): JSX.Element {
   const { facts, bars, problems, remarks } = sortContents(segment.contents);
   const place = layout.byUuid.get(segment.uuid.toLowerCase());
   const colour = place ? layout.lanes[place.lane]?.segments[place.segment]?.colour ?? 0 : 0;
@@ -81,6 +82,9 @@ function OneSegment({ segment, layout, titled }: { segment: SegmentContents; lay
           </figure>
         );
       })}
+      {segment.parts && ("error" in segment.parts
+        ? <p class="note"><Icon name="warn" /> {name(segment.parts.error.message)}</p>
+        : <Parts session={session} index={index} uuid={segment.uuid} first={segment.parts} target={target} />)}
       {remarks.map((remark) => <p class="quiet" key={remark}>{name(remark)}</p>)}
     </section>
   );
