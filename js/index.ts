@@ -20,6 +20,8 @@ export type { CheckOptions, CheckStoreOptions, StoreCheck, StoreReport } from ".
 export { directoryStore, opfsStore } from "./directory.js";
 export type { DirectoryStoreOptions } from "./directory.js";
 export type { Remedy } from "./rules.js";
+export { archiveTable, copyTable, createSandbox } from "./sandbox.js";
+export type * from "./sandbox-types.js";
 export { r2Store } from "./r2.js";
 export type { R2BucketLike, R2StoreOptions } from "./r2.js";
 export { hostStore, httpStore, memoryStore, nodeFsStore, s3Store, Store } from "./stores.js";

@@ -10,6 +10,7 @@ import type { Glue } from "./platform.js";
 import type { StoreInfo } from "./objects.js";
 import { WorkerPool } from "./pool.js";
 import { ensureCommits } from "./race.js";
+import type { ChangePlan, ChangeReport, NewValues, RowChoice } from "./sandbox-types.js";
 import { callbacksOf, Store, storeFor } from "./stores.js";
 import type { StoreOptions } from "./stores.js";
 import type { CompactionOptions, CompactionPlan, ForecastOptions, LayoutForecast, Pair, SqlResult } from "./layout-types.js";
@@ -460,12 +461,66 @@ export class Table {
     return report;
   }
 
+  /** Plans to append rows from the generators that the columns were made with (or the defaults of their types). */
+  planAppend(rows: number, options: { rowsPerFragment?: number; signal?: AbortSignal } = {}): Promise<ChangePlan> {
+    const { rowsPerFragment, signal } = options;
+    wholeNumber("rows", rows, 0);
+    return this.#planChange({ kind: "append", rows, ...(rowsPerFragment === undefined ? {} : { rows_per_fragment: rowsPerFragment }) }, signal);
+  }
+
+  /** Plans to delete rows, given by a condition or a choice: deletion vectors are written, and a fragment goes with its last row. */
+  async planDelete(rows: string | RowChoice, options: { signal?: AbortSignal } = {}): Promise<ChangePlan> {
+    return this.#planChange({ kind: "delete", choice: choiceOf(rows) }, options.signal);
+  }
+
+  /** Plans to update rows as Lance does: they are deleted where they are and written anew, with other values, into new fragments. */
+  async planUpdate(rows: string | RowChoice, set: NewValues, options: { signal?: AbortSignal } = {}): Promise<ChangePlan> {
+    return this.#planChange({ kind: "update", choice: choiceOf(rows), set }, options.signal);
+  }
+
+  /** Plans and appends. */
+  async append(rows: number, options: { rowsPerFragment?: number } & UpkeepOptions = {}): Promise<ChangeReport> {
+    return this.run(await this.planAppend(rows, options), options);
+  }
+
+  /** Plans and deletes. */
+  async delete(rows: string | RowChoice, options: UpkeepOptions = {}): Promise<ChangeReport> {
+    return this.run(await this.planDelete(rows, options), options);
+  }
+
+  /** Plans and updates. */
+  async update(rows: string | RowChoice, set: NewValues, options: UpkeepOptions = {}): Promise<ChangeReport> {
+    return this.run(await this.planUpdate(rows, set, options), options);
+  }
+
+  #planChange(request: object, signal: AbortSignal | undefined): Promise<ChangePlan> {
+    return this.#call((glue) => glue.tablePlanChange(this.#id, request), signal);
+  }
+
+  async #change(plan: ChangePlan, options: UpkeepOptions): Promise<ChangeReport> {
+    const { signal, onCommitting } = options;
+    if (signal?.aborted) throw aborted();
+    await this.#ensureCommits(signal);
+    const hook = async (what: unknown): Promise<void> => {
+      if (signal?.aborted) throw aborted();
+      await onCommitting?.(what as CommittingEvent);
+    };
+    // Not dropped when the signal fires: what was written is cleared away, or the commit ends, and only then it is known which.
+    const report = await this.#call<ChangeReport>((glue) => glue.tableRunChange(this.#id, plan, hook));
+    this.#refreshInfo();
+    return report;
+  }
+
   /** Executes a plan. When it fails before the commit, what was uploaded is removed, or listed in the error. */
   async run<K extends UpkeepPlan["kind"]>(plan: UpkeepPlan & { kind: K }, options?: UpkeepOptions): Promise<UpkeepReports[K]>;
+  async run(plan: ChangePlan, options?: UpkeepOptions): Promise<ChangeReport>;
   async run(plan: Plan, options?: RunOptions): Promise<Report>;
   async run(plan: RemovalPlan, options?: RunOptions): Promise<RemovalReport>;
-  async run(plan: Plan | RemovalPlan | UpkeepPlan, options: RunOptions = {}): Promise<Report | RemovalReport | UpkeepReports[UpkeepPlan["kind"]]> {
+  async run(
+    plan: Plan | RemovalPlan | UpkeepPlan | ChangePlan, options: RunOptions = {},
+  ): Promise<Report | RemovalReport | ChangeReport | UpkeepReports[UpkeepPlan["kind"]]> {
     this.#open();
+    if (isChange(plan)) return this.#change(plan, options);
     if (plan.kind === "trim" || plan.kind === "prune" || plan.kind === "gc") return this.#upkeep(plan, options);
     if (plan.kind === "discard" || plan.kind === "orphans") {
       return this.#call<RemovalReport>((glue) => glue.tableRemove(this.#id, plan), options.signal);
@@ -649,6 +704,14 @@ function stretch({ offset, limit }: PartsOptions): Record<string, unknown> {
   if (offset !== undefined) wholeNumber("offset", offset, 0);
   if (limit !== undefined) wholeNumber("limit", limit, 0);
   return { ...(offset === undefined ? {} : { offset }), ...(limit === undefined ? {} : { limit }) };
+}
+
+function choiceOf(rows: string | RowChoice): RowChoice {
+  return typeof rows === "string" ? { where: rows } : rows;
+}
+
+function isChange(plan: { kind: string }): plan is ChangePlan {
+  return plan.kind === "append" || plan.kind === "delete" || plan.kind === "update";
 }
 
 /** The options that all plans share which build segments. */

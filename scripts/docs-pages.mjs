@@ -7,7 +7,7 @@ import { apiReference, commandReference } from "./docs-references.mjs";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 const OUT = path.join(ROOT, "www", "dist", "docs");
-const ORDER = ["guide", "five-sets", "layout", "sql", "command", "api", "errors", "requests", "encodings"];
+const ORDER = ["guide", "five-sets", "layout", "sandbox", "sql", "command", "api", "errors", "requests", "encodings"];
 const docs = path.join(ROOT, "docs");
 const texts = new Map(readdirSync(docs).filter((file) => file.endsWith(".md")).map((file) => [file.slice(0, -3), readFileSync(path.join(docs, file), "utf8")]));
 texts.set("command", await commandReference());

@@ -1,7 +1,7 @@
 //! Whetstone maintains the scalar indexes of real Lance tables where they lie, on HTTP object storage.
 //!
 //! The layers, top to bottom (an arrow only ever points down):
-//! `js` → `sql` → `rewrite` → `maintain` → `refresh` → `index` → `table` → `file` → `store`, and below them the pure ones:
+//! `js` → `sql` → `sandbox` → `rewrite` → `maintain` → `refresh` → `index` → `table` → `file` → `store`, and below them the pure ones:
 //! `compaction`, `coverage`, `reuse` and `format` (and `document`, the reading of JSON), which know no I/O, no clock and no randomness.
 //!
 //! Without the feature `full` this is the core engine: methods and exports that only the full one has are left out where they
@@ -25,6 +25,8 @@ pub mod refresh;
 pub mod reuse;
 #[cfg(feature = "full")]
 pub mod rewrite;
+#[cfg(feature = "full")]
+pub mod sandbox;
 pub mod sql;
 pub mod store;
 pub mod table;

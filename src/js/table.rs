@@ -30,7 +30,7 @@ thread_local! {
     static TABLES: RefCell<Tables> = RefCell::default();
 }
 
-fn keep(table: Table) -> u32 {
+pub(super) fn keep(table: Table) -> u32 {
     TABLES.with_borrow_mut(|tables| {
         let id = tables.next;
         tables.next = tables.next.wrapping_add(1);
