@@ -1,5 +1,5 @@
 // A Chromium with the built page, served by `whetstone serve` over a writable scratch folder.
-import { existsSync, mkdirSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { chromium } from "playwright-core";
 import { serve } from "../../pkg/dist/serve.js";
@@ -14,6 +14,16 @@ function chromiumPath() {
   const found = process.env.CHROMIUM ?? ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find((p) => existsSync(p));
   if (!found) throw new Error("no Chromium on this machine: run scripts/setup.sh chromium");
   return found;
+}
+
+/** A copy of the page in which every script, also of workers, begins with `code`: to take something away from the browser. */
+export function siteWith(folder, code) {
+  cpSync(PAGE, folder, { recursive: true });
+  for (const file of readdirSync(folder).filter((one) => one.endsWith(".js"))) {
+    const at = path.join(folder, file);
+    writeFileSync(at, `${code}\n${readFileSync(at, "utf8")}`);
+  }
+  return folder;
 }
 
 /** Starts the server on a folder and a browser; both end with the test. */

@@ -22,9 +22,9 @@ function compile() {
   const out = mkdtempSync(path.join(OUT, "page-modules-"));
   process.on("exit", () => rmSync(out, { recursive: true, force: true }));
   writeFileSync(path.join(out, "package.json"), '{"type":"module"}');
-  for (const folder of ["lib", "map", "engine", "jobs", "inside", "versions", "history"]) {
+  for (const folder of ["lib", "map", "engine", "jobs", "inside", "versions", "history", "lessons", "sandbox"]) {
     mkdirSync(path.join(out, folder), { recursive: true });
-    for (const file of readdirSync(path.join(SOURCE, folder)).filter((f) => f.endsWith(".ts") && f !== "engine.worker.ts")) {
+    for (const file of readdirSync(path.join(SOURCE, folder)).filter((f) => f.endsWith(".ts") && !["engine.worker.ts", "worker.ts"].includes(f) && !f.startsWith("use"))) {
       const { outputText } = ts.transpileModule(readFileSync(path.join(SOURCE, folder, file), "utf8"), {
         compilerOptions: { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext }, fileName: file,
       });

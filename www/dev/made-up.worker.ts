@@ -206,6 +206,12 @@ const handlers: Handlers = {
   async transaction() {
     return null;
   },
+  async sandboxMake() { throw fail("UNSUPPORTED_FEATURE", "made-up tables are not made"); },
+  async sandboxAct() { throw fail("UNSUPPORTED_FEATURE", "a made-up table does not change"); },
+  async compaction() { throw fail("UNSUPPORTED_FEATURE", "a made-up table is not compacted"); },
+  async archive() { throw fail("UNSUPPORTED_FEATURE", "a made-up table cannot be taken along"); },
+  async sandboxRemove() { throw fail("UNSUPPORTED_FEATURE", "a made-up table stays"); },
+  async sandboxes() { return { kept: false, names: [] }; },
   async forecast() { throw fail("UNSUPPORTED_METHOD", "a made-up table has no forecast"); },
   async groups() { return null; },
   async parts() { throw fail("UNSUPPORTED_METHOD", "a made-up table has no index files"); },

@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { failureOf } from "./engine/client.js";
+import { EngineClient, failureOf } from "./engine/client.js";
 import type { ErrorDocument } from "./engine/documents.js";
 import type { StoreKeys } from "./engine/protocol.js";
 import { count, tableName } from "./lib/format.js";
@@ -32,6 +32,14 @@ import { VersionDiffPanel } from "./versions/VersionDiff.js";
 import { Icon } from "./parts/basics.js";
 import type { Job } from "./jobs/choice.js";
 import { JobDialog } from "./jobs/JobDialog.js";
+import { LessonPanel } from "./lessons/LessonPanel.js";
+import { actsBefore, lessonOf } from "./lessons/lessons.js";
+import { lessonTarget, useLesson } from "./lessons/useLesson.js";
+import { isSandbox, SANDBOX } from "./sandbox/calls.js";
+import { NewTable } from "./sandbox/NewTable.js";
+import { SandboxBar } from "./sandbox/SandboxBar.js";
+import { SandboxCards } from "./sandbox/SandboxCards.js";
+import { useMaking } from "./sandbox/useMaking.js";
 import { useSession } from "./session.js";
 
 const NO_GHOSTS: GhostRun[] = [];
@@ -44,7 +52,10 @@ export function App(): JSX.Element {
   const [ghosts, setGhosts] = useState<GhostRun[]>(NO_GHOSTS);
   const theme = useTheme();
   const samples = useSamples(opening || state.url === null);
-  const session = useSession(state.url, state.version, keys);
+  const client = useMemo(() => new EngineClient(), []);
+  const making = useMaking(client);
+  const [naming, setNaming] = useState(false);
+  const session = useSession(client, making.making ? null : state.url, state.version, keys);
   const { table } = session;
   const search = useRef<HTMLInputElement>(null);
 
@@ -64,7 +75,7 @@ export function App(): JSX.Element {
   const open = useCallback((target: string, given: StoreKeys | null) => {
     setKeys(given);
     setOpening(false);
-    setState((before) => ({ ...before, url: withoutSecrets(target), version: null, selection: null, window: null, query: "", job: null }));
+    setState((before) => ({ ...before, url: withoutSecrets(target), version: null, selection: null, window: null, query: "", job: null, lesson: null }));
   }, []);
   const openFolder = useCallback(async (folder: FileSystemDirectoryHandle) => {
     try {
@@ -80,6 +91,19 @@ export function App(): JSX.Element {
     }
     setOpening(true);
   }, [open]);
+  const { make } = making;
+  /** The table of a lesson is made anew, with everything done that comes before the step. */
+  const makeLesson = useCallback((id: string, step: number) => {
+    const lesson = lessonOf(id);
+    if (lesson) make({ name: lesson.id, options: lesson.table, acts: actsBefore(lesson, step) });
+  }, [make]);
+  const startLesson = useCallback((id: string) => {
+    setKeys(null);
+    setOpening(false);
+    makeLesson(id, 0);
+    setState((before) => ({ ...before, url: lessonTarget(id), version: null, selection: null, window: null, query: "", job: null, changes: false, view: "map", lesson: { id, step: 0 } }));
+  }, [makeLesson]);
+  const lesson = useLesson(session, state.lesson, state.url, making.making, makeLesson);
   const select = useCallback((selection: Selection | null) => change({ selection }), [change]);
   const setWindow = useCallback((window: [number, number] | null) => change({ window }), [change]);
   const startJob = useCallback((job: Job) => change({ job }), [change]);
@@ -136,6 +160,7 @@ export function App(): JSX.Element {
   if (known || job === null) openJob.current = job;
   const shownJob = openJob.current !== null && openJob.current === job ? job : null;
   const started = state.url !== null;
+  const sandboxCards = <SandboxCards client={client} onOpen={(target) => open(target, null)} onNew={() => { setOpening(false); setNaming(true); }} onLesson={startLesson} />;
 
   return (
     <div class="page">
@@ -162,8 +187,8 @@ export function App(): JSX.Element {
         )}
         <button type="button" class="icon-button theme-button" aria-label={`Colours: ${theme.choice}`} title={`Colours: ${theme.choice}`} onClick={theme.next}><Icon name="contrast" /></button>
       </header>
-      <div class={`progress-line${session.loading && started ? " is-on" : ""}`} role="presentation" />
-      {started && opening && <div class="open-drop"><OpenPanel samples={samples} current={state.url} picked={picked} onOpen={open} onFolder={openFolder} /></div>}
+      <div class={`progress-line${(session.loading || making.making) && started ? " is-on" : ""}`} role="presentation" />
+      {started && opening && <div class="open-drop"><OpenPanel samples={samples} current={state.url} picked={picked} onOpen={open} onFolder={openFolder}>{sandboxCards}</OpenPanel></div>}
       <main id="main" tabIndex={-1}>
         {started && <h1 class="sr-only">{tableName(state.url!)}</h1>}
         {!started && (
@@ -172,10 +197,16 @@ export function App(): JSX.Element {
               <h1>Keep a Lance table’s indexes sharp.</h1>
               <p>See what each index covers, plan the missing work, and do it from this tab. The table stays where it lies; nothing goes through a server of ours.</p>
             </div>
-            <OpenPanel samples={samples} current={null} picked={picked} onOpen={open} onFolder={openFolder} />
+            <OpenPanel samples={samples} current={null} picked={picked} onOpen={open} onFolder={openFolder}>{sandboxCards}</OpenPanel>
           </div>
         )}
-        {started && session.failure && !table && (
+        {started && lesson && (
+          <LessonPanel state={lesson} view={state.view} onStep={(step) => change({ lesson: { id: lesson.lesson.id, step } })} onView={(view) => change({ view })}
+            onLesson={startLesson} onClose={() => change({ lesson: null })} />
+        )}
+        {started && !lesson && isSandbox(state.url) && <SandboxBar session={session} target={state.url} old={old} onNew={() => setNaming(true)} onGone={() => change({ ...parseState(""), url: null })} />}
+        {started && making.failure && <ErrorPanel failure={making.failure} target={state.url} onOther={{ label: "New table…", act: () => setNaming(true) }} />}
+        {started && session.failure && !table && !making.failure && (
           <ErrorPanel failure={session.failure} target={state.url} onRetry={session.reload}
             onOther={closedFolder(session.failure) ? { label: "Let the page read it", act: () => void allowFolder(state.url!, session.reload) } : state.version !== null ? { label: "Open the latest version", act: () => change({ version: null }) } : { label: "Open another table", act: () => setOpening(true) }} />
         )}
@@ -224,6 +255,13 @@ export function App(): JSX.Element {
         )}
       </main>
       <footer class="foot"><a href="docs/guide.html">Guide</a> <a href="docs/five-sets.html">The five sets</a> <a href="docs/layout.html">Layout</a> <a href="docs/command.html">Command</a> <a href="docs/api.html">API</a> <a href="docs/errors.html">Errors</a></footer>
+      {naming && (
+        <NewTable client={client} onClose={() => setNaming(false)} onMake={(what) => {
+          setNaming(false);
+          make(what);
+          open(`${SANDBOX}${what.name}`, null);
+        }} />
+      )}
       {shownJob && layout && !old && (
         <JobDialog key={JSON.stringify(shownJob)} session={session} layout={layout} job={shownJob} segments={state.segments} target={state.url!}
           onSegments={(segments) => change({ segments })} onGhosts={setGhosts} onClose={() => change({ job: null })} />

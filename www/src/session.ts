@@ -13,6 +13,7 @@ import { remember } from "./lib/recent.js";
 import { withoutSecrets } from "./lib/url.js";
 import { makeGroups } from "./map/groups.js";
 import type { Groups } from "./map/groups.js";
+import { isSandbox } from "./sandbox/calls.js";
 import type { Found } from "./parts/Unfinished.js";
 
 export interface Session {
@@ -40,6 +41,8 @@ export interface Session {
   sql: (text: string, signal: AbortSignal) => Promise<SqlResult>;
   /** Another version of the table, without showing it. */
   version: (version: number, signal: AbortSignal) => Promise<OpenedTable>;
+  /** For what only some tables have: the engine, and the handle of the table in it. */
+  engine: { client: EngineClient; handle: (signal: AbortSignal) => Promise<number>; call: EngineClient["call"] };
   /** Shows the version a run committed. */
   adopt: (table: OpenedTable) => void;
   /** Commits of this table that were on their way when their tab ended. */
@@ -60,8 +63,7 @@ async function mayUse(target: string | null, mode: "read" | "readwrite"): Promis
   throw new EngineFailure({ code: "STORE_DENIED", message: `the browser does not let this page ${what} the folder ${folder.name} without asking you again`, detail: { path: folder.name, folder: target }, changed: "nothing" });
 }
 
-export function useSession(target: string | null, version: number | null, keys: StoreKeys | null): Session {
-  const client = useMemo(() => new EngineClient(), []);
+export function useSession(client: EngineClient, target: string | null, version: number | null, keys: StoreKeys | null): Session {
   const [table, setTable] = useState<OpenedTable | null>(null);
   const [loading, setLoading] = useState(target !== null);
   const [failure, setFailure] = useState<ErrorDocument | null>(null);
@@ -128,7 +130,7 @@ export function useSession(target: string | null, version: number | null, keys: 
       (next) => {
         if (abort.signal.aborted) return;
         accept(next, target);
-        if (!same) trying((storage) => remember(storage, target));
+        if (!same && !isSandbox(target)) trying((storage) => remember(storage, target));
       },
       (error: unknown) => {
         if (abort.signal.aborted) return;
@@ -258,5 +260,7 @@ export function useSession(target: string | null, version: number | null, keys: 
     if (target !== null) accept(next, target);
   }, [target, accept]);
 
-  return { table, loading, failure, requests, reload, plan, run, inspect, parts, audit, probe, forecast, groups, history, explainPair, sql, version: another, adopt, unfinished, dismiss };
+  const engine = useMemo(() => ({ client, handle, call: client.call.bind(client) as EngineClient["call"] }), [client, handle]);
+
+  return { engine, table, loading, failure, requests, reload, plan, run, inspect, parts, audit, probe, forecast, groups, history, explainPair, sql, version: another, adopt, unfinished, dismiss };
 }

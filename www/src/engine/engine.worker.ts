@@ -4,6 +4,8 @@
 import { WhetstoneError, directoryStore, httpStore, open, s3Store } from "whetstone";
 import type { RequestEvent, Store, Table } from "whetstone";
 import { folderOf, isFolder } from "../lib/folders.js";
+import { isSandbox } from "../sandbox/calls.js";
+import { archive, doAct, makeSandbox, remove, sandboxes, sandboxStore } from "../sandbox/worker.js";
 import type { CallName, Calls, FromWorker, OpenedTable, StoreKeys, ToWorker } from "./protocol.js";
 
 const scope = self as unknown as DedicatedWorkerGlobalScope;
@@ -96,7 +98,7 @@ type Handlers = { [N in CallName]: (argument: Calls[N]["argument"], signal: Abor
 
 const handlers: Handlers = {
   async open({ target, version, keys }, signal) {
-    const table = await open(await storeOf(target, keys), { signal, onRequest, ...(version === null ? {} : { version }) });
+    const table = await open(isSandbox(target) ? await sandboxStore(target) : await storeOf(target, keys), { signal, onRequest, ...(version === null ? {} : { version }) });
     const versions = await versionsOf(table, signal);
     const latest = versions?.at(-1)?.version ?? table.version;
     return opened(table, versions, Math.max(latest, table.version), signal);
@@ -172,6 +174,30 @@ const handlers: Handlers = {
     // The page runs the plan itself, after a second yes and with its own bookkeeping.
     await table.reload({ signal });
     return { ...await table.sql(`EXPLAIN ${text}`, { signal }), explain: false };
+  },
+  async sandboxMake({ name, options, acts }) {
+    await makeSandbox(name, options, acts);
+    return null;
+  },
+  async sandboxAct({ handle, act }) {
+    const { table } = held(handle);
+    const report = await doAct(table, act);
+    const never = new AbortController().signal;
+    const versions = await versionsOf(table, never);
+    return { report, table: await opened(table, versions, table.version, never) };
+  },
+  async compaction({ handle }, signal) {
+    return held(handle).table.planCompaction({ signal });
+  },
+  async archive({ target }) {
+    return archive(target);
+  },
+  async sandboxRemove({ name }) {
+    await remove(name);
+    return null;
+  },
+  async sandboxes() {
+    return sandboxes();
   },
   async transaction({ handle, uuid }, signal) {
     return held(handle).table.transaction(uuid, { signal });

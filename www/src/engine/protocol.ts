@@ -5,6 +5,7 @@ import type {
   ShowDocument, SqlResult, TransactionInfo, VersionInfo,
 } from "./documents.js";
 import type { Choice } from "../jobs/choice.js";
+import type { SandboxCalls } from "../sandbox/calls.js";
 
 /** Requests sent and body bytes read, by all threads since the engine was started. */
 export interface Counted {
@@ -58,7 +59,7 @@ export interface RunResult {
 }
 
 /** Calls of the page, by name: argument and answer. */
-export interface Calls {
+export interface Calls extends SandboxCalls {
   open: { argument: OpenRequest; answer: OpenedTable };
   reload: { argument: { handle: number }; answer: OpenedTable };
   at: { argument: { handle: number; version: number }; answer: OpenedTable };

@@ -14,6 +14,12 @@ export type Selection =
 export const VIEWS = ["map", "table", "history", "what-if", "sql"] as const;
 export type View = (typeof VIEWS)[number];
 
+/** A lesson and its step, counted from 0. */
+export interface LessonPlace {
+  id: string;
+  step: number;
+}
+
 export interface PageState {
   /** Address of the table as it was typed, without secrets. */
   url: string | null;
@@ -30,10 +36,11 @@ export interface PageState {
   /** The dialog that is open. */
   job: Job | null;
   segments: number;
+  lesson: LessonPlace | null;
 }
 
 export const EMPTY_STATE: PageState = {
-  url: null, version: null, selection: null, widths: "rows", groups: true, view: "map", window: null, query: "", changes: false, job: null, segments: 1,
+  url: null, version: null, selection: null, widths: "rows", groups: true, view: "map", window: null, query: "", changes: false, job: null, segments: 1, lesson: null,
 };
 
 /** Query keys that carry a signature, a token or a key in the usual object stores. */
@@ -74,6 +81,8 @@ export function parseState(search: string): PageState {
   state.changes = p.get("changes") === "on";
   state.job = parseJob(p);
   const n = whole(p.get("n"));
+  const lesson = /^([a-z-]{1,40})(?:\.(\d{1,2}))?$/.exec(p.get("lesson") ?? "");
+  if (lesson) state.lesson = { id: lesson[1]!, step: Math.max(0, Number(lesson[2] ?? 1) - 1) };
   state.segments = n !== null && n >= 1 && n <= 1000 ? n : 1;
   const zoom = /^([01](?:\.\d+)?)-([01](?:\.\d+)?)$/.exec(p.get("z") ?? "");
   if (zoom) {
@@ -140,6 +149,7 @@ export function formatState(state: PageState): string {
   if (state.changes) p.set("changes", "on");
   if (state.job) p.set(state.job.kind, state.job.kind === "create" ? "index" : state.job.index);
   if (state.segments !== 1) p.set("n", String(state.segments));
+  if (state.lesson) p.set("lesson", `${state.lesson.id}.${state.lesson.step + 1}`);
   const text = p.toString().replaceAll("%2F", "/").replaceAll("%3A", ":").replaceAll("%2C", ",");
   return text ? `?${text}` : "";
 }

@@ -1,6 +1,6 @@
 // Opening a table: an address, a folder of this machine, or a sample.
 
-import type { JSX } from "preact";
+import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { StoreKeys } from "../engine/protocol.js";
 import { canPick, isFolder, keepFolder, pickFolder } from "../lib/folders.js";
@@ -53,8 +53,9 @@ export interface PickedFolder {
 /** Tables of a folder listed at once. */
 const LISTED = 40;
 
-export function OpenPanel({ samples, current, picked, onOpen, onFolder }: {
+export function OpenPanel({ samples, current, picked, onOpen, onFolder, children }: {
   samples: Sample[] | null; current: string | null; picked: PickedFolder | null; onOpen: (target: string, keys: StoreKeys | null) => void; onFolder: (folder: FileSystemDirectoryHandle) => void;
+  children?: ComponentChildren;
 }): JSX.Element {
   const [address, setAddress] = useState("");
   const [keys, setKeys] = useState<StoreKeys>(NO_KEYS);
@@ -151,6 +152,7 @@ export function OpenPanel({ samples, current, picked, onOpen, onFolder }: {
           })}
         </ul>
       )}
+      {children}
     </div>
   );
 }
