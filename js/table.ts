@@ -331,7 +331,8 @@ export class Table {
   async planCreateIndex(name: string, column: string, method: string, options: PlanCreateIndexOptions = {}): Promise<CreateIndexPlan> {
     const { signal, train, replace } = options;
     const document = { ...buildOptions(options), ...(train === undefined ? {} : { train }), ...(replace === undefined ? {} : { replace }) };
-    return this.#call((glue) => glue.tablePlanCreateIndex(this.#id, name, column, method, document), signal);
+    // A list of columns, which other libraries take, becomes names with commas: those are refused as what they are.
+    return this.#call((glue) => glue.tablePlanCreateIndex(this.#id, name, String(column), method, document), signal);
   }
 
   /** Plans to replace segments of an index by a few contiguous ones, so that a compaction can group their fragments. */

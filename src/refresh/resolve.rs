@@ -105,18 +105,33 @@ pub fn resolve<'a>(indices: &'a [IndexMetadata], schema: &'a Schema, asked: &str
 /// An index called `name` by `method` on the column called `column`, as if it were there without a segment.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for a name no index may have, `COLUMN_NOT_FOUND`, `UNSUPPORTED_METHOD`, `UNSUPPORTED_TYPE`.
+/// `INVALID_ARGUMENT` for a name no index may have, `COLUMN_NOT_FOUND`, `UNSUPPORTED_METHOD`, also for several columns at once,
+/// `UNSUPPORTED_TYPE`.
 pub fn resolve_new<'a>(schema: &'a Schema, name: &str, column: &str, method: &str) -> Result<Resolved<'a>> {
     if name.is_empty() || name.starts_with(SYSTEM_PREFIX) {
         let text = format!("an index cannot be called {name:?}: names are not empty and do not begin with {SYSTEM_PREFIX}");
         return Err(Error::invalid(format!("{text}. Nothing was changed")).with("index", name));
     }
     let method = method_by_name(method)?;
-    let field = schema.resolve(column)?;
+    let field = schema.resolve(column).map_err(|error| several_columns(schema, name, column).unwrap_or(error))?;
     let column = schema.path_of(field.id).unwrap_or_else(|| field.name.clone());
     check_type(name, &column, schema, field, method)?;
     let type_url = method.type_url().to_owned();
     Ok(Resolved { name: name.to_owned(), segments: Vec::new(), method, type_url, field, column })
+}
+
+/// The refusal of an index on several columns; `None` where `columns` is not a list of columns that are there.
+fn several_columns(schema: &Schema, name: &str, columns: &str) -> Option<Error> {
+    let listed: Vec<&str> = columns.split(',').map(str::trim).collect();
+    if listed.len() < 2 || listed.iter().any(|column| schema.resolve(column).is_err()) {
+        return None;
+    }
+    let text = format!(
+        "index {name} would be on {} columns ({}); an index is on one column: make one for each. Nothing was changed",
+        listed.len(),
+        listed.join(", ")
+    );
+    Some(Error::new(ErrorCode::UnsupportedMethod, text).with("index", name).with("columns", listed))
 }
 
 /// Whether an index of that name may be made where `named` are the segments that have it now.
@@ -241,6 +256,26 @@ mod tests {
         let missing = exact_name(&indices, "nope").unwrap_err();
         assert_eq!(missing.code(), ErrorCode::IndexNotFound);
         assert!(missing.message().contains("other"), "{}", missing.message());
+    }
+
+    #[test]
+    fn an_index_is_made_on_one_column() {
+        let refused = |column: &str| resolve_new(&schema(), "n", column, "BTREE").err().expect("refused");
+        for columns in ["c0,c1", "c0, c0", " c1 , c0 "] {
+            let error = refused(columns);
+            assert_eq!(error.code(), ErrorCode::UnsupportedMethod, "{columns}");
+            assert!(
+                error.message().contains("2 columns") && error.message().contains("Nothing was changed"),
+                "{}",
+                error.message()
+            );
+        }
+        for columns in ["c0,c9", ",", "c0,", "c9"] {
+            assert_eq!(refused(columns).code(), ErrorCode::ColumnNotFound, "{columns}");
+        }
+        let mut odd = schema();
+        odd.fields[0].name = "a,b".into();
+        assert!(resolve_new(&odd, "n", "`a,b`", "BTREE").is_ok() || resolve_new(&odd, "n", "a,b", "BTREE").is_ok());
     }
 
     #[test]

@@ -56,6 +56,9 @@ test("bad requests are typed", async (t) => {
   const table = await open(copyTable(t, NAME));
   await assert.rejects(table.planCreateIndex("i", "nope", "BTREE"), { code: "COLUMN_NOT_FOUND" });
   await assert.rejects(table.planCreateIndex("i", "k", "IVF_PQ"), { code: "UNSUPPORTED_METHOD" });
+  for (const columns of ["id, k", ["id", "k"]]) {
+    await assert.rejects(table.planCreateIndex("i", columns, "BTREE"), { code: "UNSUPPORTED_METHOD", message: /2 columns \(id, k\).*Nothing was changed/ });
+  }
   await assert.rejects(table.planCreateIndex("i", "k", "BTREE", { segments: 0 }), { code: "INVALID_ARGUMENT" });
   await assert.rejects(table.planCreateIndex("i", "k", "BTREE", { params: { page: 1 } }), { code: "INVALID_ARGUMENT" });
   await assert.rejects(table.planDropIndex("nope"), { code: "INDEX_NOT_FOUND" });

@@ -271,6 +271,9 @@ def test_11_an_eager_compaction_after_a_deferred_one(tmp_path):
     compact(100_000, False)
     assert not wrong(table, filters)
     assert command.run("audit", table, INDEX)["findings"] == []
-    # The damage that Lance alone did is cured by building anew.
+    # The damage that Lance alone did is cured by building anew, all of it: nothing tells an entry that leads nowhere from none.
+    other = str(copy(alone, tmp_path / "other"))
+    command.run("refresh", other, INDEX, "--absorb")
+    assert not wrong(other, filters) and command.run("audit", other, INDEX)["findings"] == []
     command.run("create-index", alone, INDEX, "v", "BTREE", "--replace")
     assert not wrong(alone, filters) and command.run("audit", alone, INDEX)["findings"] == []
