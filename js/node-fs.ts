@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import type { FileHandle } from "node:fs/promises";
 import { link, mkdir, open, readdir, rename, rmdir, stat, unlink } from "node:fs/promises";
 import path from "node:path";
-import type { HostEntry, HostOperations } from "./stores.js";
+import type { ChunksInTurn, FolderOperations, HostEntry } from "./stores.js";
 
 /** An error of the file system as a host store reports it: an HTTP status of the same meaning, and no path of this machine. */
 function failure(error: unknown, what: string): Error {
@@ -34,7 +34,7 @@ async function fill(file: FileHandle, start: number, end: number): Promise<Uint8
 }
 
 /** @internal Operations on the files below `folder`. */
-export function folderStore(folder: string): HostOperations {
+export function folderStore(folder: string): FolderOperations {
   const locate = (name: string): string => {
     const parts = name.split("/");
     // The engine never asks for these; a table's manifest might name anything.
@@ -42,6 +42,8 @@ export function folderStore(folder: string): HostOperations {
     return path.join(folder, ...parts);
   };
   return {
+    chunksInTurn: true,
+
     async get(name, range) {
       const file = await open(locate(name), "r").catch((error: unknown) => {
         if (absent(error)) return null;
@@ -91,7 +93,7 @@ export function folderStore(folder: string): HostOperations {
         await makeFolder(path.dirname(target));
         const file = await open(temporary, "wx");
         try {
-          for (const chunk of chunks) await writeAll(file, chunk);
+          for (const chunk of eachChunk(chunks)) await writeAll(file, chunk);
           await file.datasync();
         } finally {
           await file.close();
@@ -131,6 +133,11 @@ async function makeFolder(folder: string): Promise<void> {
     await makeFolder(path.dirname(folder));
     await once();
   });
+}
+
+function* eachChunk(chunks: Uint8Array[] | ChunksInTurn): Generator<Uint8Array> {
+  if (typeof chunks !== "function") return yield* chunks;
+  for (let chunk = chunks(); chunk !== undefined; chunk = chunks()) yield chunk;
 }
 
 async function writeAll(file: Awaited<ReturnType<typeof open>>, chunk: Uint8Array): Promise<void> {

@@ -39,6 +39,15 @@ export interface HostOperations {
   delete?(path: string): Promise<void>;
 }
 
+/** @internal Chunks as the engine hands them to a store that takes them in turn: the next one, or nothing after the last. */
+export type ChunksInTurn = () => Uint8Array | undefined;
+
+/** @internal Operations that write one chunk after the other, so that a large file is never held a second time. */
+export interface FolderOperations extends Omit<HostOperations, "put"> {
+  readonly chunksInTurn: true;
+  put(path: string, chunks: Uint8Array[] | ChunksInTurn, options: { create: boolean }): Promise<"written" | "exists">;
+}
+
 /** Keys for an S3-compatible store. */
 export interface S3Credentials {
   accessKeyId: string;

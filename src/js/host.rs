@@ -9,6 +9,7 @@ use js_sys::{Array, Function, Object, Promise, Reflect, Uint8Array};
 use object_store::CredentialProvider;
 use object_store::aws::AwsCredential;
 use send_wrapper::SendWrapper;
+use wasm_bindgen::closure::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
 
@@ -97,12 +98,21 @@ impl HostIo for Callbacks {
         .await
     }
 
-    async fn write(&self, path: &str, data: Vec<Bytes>, create: bool) -> Result<bool, Fault> {
+    async fn write(&self, path: &str, mut data: Vec<Bytes>, create: bool) -> Result<bool, Fault> {
         SendWrapper::new(async move {
             if !self.has("put") {
                 return Err(Fault::new(FaultKind::Status(405), "PUT", "the host store has no put: it is read-only"));
             }
-            let chunks: Array = data.iter().map(|chunk| Uint8Array::from(chunk.as_ref())).collect();
+            // The function has to outlive the call; a folder takes one chunk after the other, others want all of them.
+            let in_turn = get(&self.0, "chunksInTurn").is_truthy().then(|| {
+                let mut rest = std::mem::take(&mut data).into_iter();
+                let next = move || rest.next().map_or(JsValue::UNDEFINED, |chunk| Uint8Array::from(chunk.as_ref()).into());
+                Closure::<dyn FnMut() -> JsValue>::new(next)
+            });
+            let chunks = match &in_turn {
+                Some(next) => next.as_ref().clone(),
+                None => data.iter().map(|chunk| Uint8Array::from(chunk.as_ref())).collect::<Array>().into(),
+            };
             drop(data);
             let options = Object::new();
             let _ = Reflect::set(&options, &JsValue::from_str("create"), &JsValue::from_bool(create));
