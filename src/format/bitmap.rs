@@ -46,6 +46,91 @@ pub fn encode_roaring32_plain(bitmap: &RoaringBitmap) -> Vec<u8> {
     to_bytes(&plain)
 }
 
+/// Encodes ascending values with array and bitset containers only, as [`encode_roaring32_plain`] does, without a bitmap between:
+/// a value costs an append instead of a search.
+#[derive(Default)]
+pub struct PlainEncoder {
+    /// Number and values, less one, of each closed container.
+    table: Vec<(u16, u16)>,
+    bodies: Vec<u8>,
+    /// Where each of their bodies ends.
+    ends: Vec<u32>,
+    /// Number of the open container, and its values: as they are while they are few, else as bits.
+    open: u16,
+    values: Vec<u16>,
+    bits: Vec<u8>,
+    count: u32,
+    last: Option<u32>,
+}
+
+impl PlainEncoder {
+    /// Whether nothing was pushed since the last [`PlainEncoder::finish`].
+    pub fn is_empty(&self) -> bool {
+        self.last.is_none()
+    }
+
+    /// Adds a value, which is not below the last one; the last one again is passed over.
+    #[inline]
+    pub fn push(&mut self, value: u32) {
+        let number = (value >> 16) as u16;
+        if self.last == Some(value) {
+            return;
+        }
+        if self.count > 0 && number != self.open {
+            self.close();
+        }
+        (self.open, self.last) = (number, Some(value));
+        let low = value as u16;
+        if self.count < ARRAY_MAX as u32 {
+            self.values.push(low);
+        } else {
+            self.set(low);
+        }
+        self.count += 1;
+    }
+
+    fn set(&mut self, low: u16) {
+        if self.bits.is_empty() {
+            self.bits.resize(BITSET_BYTES, 0);
+            for low in std::mem::take(&mut self.values) {
+                self.set(low);
+            }
+        }
+        if let Some(byte) = self.bits.get_mut(usize::from(low / 8)) {
+            *byte |= 1 << (low % 8);
+        }
+    }
+
+    fn close(&mut self) {
+        self.table.push((self.open, (self.count - 1) as u16));
+        self.bodies.extend(self.values.drain(..).flat_map(u16::to_le_bytes));
+        self.bodies.append(&mut self.bits);
+        self.ends.push(self.bodies.len() as u32);
+        self.count = 0;
+    }
+
+    /// Appends what was pushed; the encoder is empty again.
+    pub fn finish(&mut self, out: &mut Vec<u8>) {
+        if self.count > 0 {
+            self.close();
+        }
+        out.extend_from_slice(&COOKIE_PLAIN.to_le_bytes());
+        out.extend_from_slice(&(self.table.len() as u32).to_le_bytes());
+        for (number, less) in &self.table {
+            out.extend_from_slice(&number.to_le_bytes());
+            out.extend_from_slice(&less.to_le_bytes());
+        }
+        let first = 8 + 8 * self.table.len() as u32;
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.take(self.table.len()).for_each(|start| out.extend_from_slice(&(first + start).to_le_bytes()));
+        out.extend_from_slice(&self.bodies);
+        self.table.clear();
+        self.ends.clear();
+        self.bodies.clear();
+        self.last = None;
+    }
+}
+
 fn to_bytes(bitmap: &RoaringBitmap) -> Vec<u8> {
     let mut out = Vec::with_capacity(bitmap.serialized_size());
     // Writing to a Vec cannot fail.

@@ -75,6 +75,7 @@ fn varint(object: &str, message: &[u8], at: usize) -> Result<(u64, usize)> {
 }
 
 /// Appends a varint.
+#[inline]
 pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push((value as u8 & 0x7f) | 0x80);

@@ -37,7 +37,16 @@ impl ValueBytes {
             .then(|| ValueBytes(Slots::Fixed { data: buffer.slice_with_length(start, bytes), width }))
     }
 
+    /// All slots, of values that take `N` bytes each.
+    pub fn fixed<const N: usize>(&self) -> Option<&[[u8; N]]> {
+        match &self.0 {
+            Slots::Fixed { data, width } if *width == N => Some(data.as_chunks().0),
+            _ => None,
+        }
+    }
+
     /// Bytes of slot `index`, those of a null slot mean nothing; empty for a slot outside.
+    #[inline]
     pub fn get(&self, index: usize) -> &[u8] {
         match &self.0 {
             Slots::Fixed { data, width } => data.get(index * width..(index + 1) * width).unwrap_or(&[]),

@@ -4,10 +4,22 @@ use arrow::datatypes::DataType;
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::index::bytes::fixed_width;
-use crate::index::hash::xxh64;
+use crate::index::hash::table_hash;
 use crate::index::order::Comparison;
 
 const FREE: u32 = u32::MAX;
+
+/// Whether two values are the same. Most are a few bytes: comparing words is less work than a call that compares memory.
+#[inline]
+fn same(left: &[u8], right: &[u8]) -> bool {
+    if let (Ok(left), Ok(right)) = (<[u8; 4]>::try_from(left), <[u8; 4]>::try_from(right)) {
+        return u32::from_le_bytes(left) == u32::from_le_bytes(right);
+    }
+    let ((words, rest), (others, other_rest)) = (left.as_chunks::<8>(), right.as_chunks::<8>());
+    left.len() == right.len()
+        && words.iter().zip(others).all(|(a, b)| u64::from_le_bytes(*a) == u64::from_le_bytes(*b))
+        && rest.iter().zip(other_rest).all(|(a, b)| a == b)
+}
 
 /// A set of values, given and kept as plain bytes, each with the number of values before it.
 pub struct Distinct {
@@ -33,6 +45,7 @@ impl Distinct {
     }
 
     /// The value of that number.
+    #[inline]
     pub fn get(&self, number: u32) -> &[u8] {
         let at = number as usize;
         let range = match self.width {
@@ -49,43 +62,48 @@ impl Distinct {
     ///
     /// # Errors
     /// `MEMORY_LIMIT` when there are more values than numbers.
+    #[inline]
     pub fn number(&mut self, value: &[u8]) -> Result<u32> {
         // Equal values often come in a row.
-        if self.last < self.count && self.get(self.last) == value {
+        if self.last < self.count && same(self.get(self.last), value) {
             return Ok(self.last);
         }
-        let mut slot = self.slot(value);
+        let slot = self.slot(value);
         let number = match self.table.get(slot).copied() {
             Some(number) if number != FREE => number,
-            _ => {
-                if self.count == FREE {
-                    return Err(Error::new(ErrorCode::MemoryLimit, "a segment cannot have more than 4294967295 distinct values"));
-                }
-                if self.table.len() < 2 * (self.len() + 1) {
-                    self.grow();
-                    slot = self.slot(value);
-                }
-                let number = self.count;
-                self.bytes.extend_from_slice(value);
-                if self.width.is_none() {
-                    self.ends.push(self.bytes.len() as u64);
-                }
-                self.count += 1;
-                if let Some(place) = self.table.get_mut(slot) {
-                    *place = number;
-                }
-                number
-            }
+            _ => self.add(slot, value)?,
         };
         self.last = number;
         Ok(number)
     }
 
+    /// Adds a value that is not there; `slot` is where it was looked for.
+    fn add(&mut self, mut slot: usize, value: &[u8]) -> Result<u32> {
+        if self.count == FREE {
+            return Err(Error::new(ErrorCode::MemoryLimit, "a segment cannot have more than 4294967295 distinct values"));
+        }
+        if self.table.len() < 2 * (self.len() + 1) {
+            self.grow();
+            slot = self.slot(value);
+        }
+        let number = self.count;
+        self.bytes.extend_from_slice(value);
+        if self.width.is_none() {
+            self.ends.push(self.bytes.len() as u64);
+        }
+        self.count += 1;
+        if let Some(place) = self.table.get_mut(slot) {
+            *place = number;
+        }
+        Ok(number)
+    }
+
     /// The slot that holds a value or is free for it.
+    #[inline]
     fn slot(&self, value: &[u8]) -> usize {
         let mask = self.table.len() - 1;
-        let mut at = xxh64(value) as usize & mask;
-        while self.table.get(at).is_some_and(|number| *number != FREE && self.get(*number) != value) {
+        let mut at = table_hash(value) as usize & mask;
+        while self.table.get(at).is_some_and(|number| *number != FREE && !same(self.get(*number), value)) {
             at = (at + 1) & mask;
         }
         at
@@ -96,7 +114,7 @@ impl Distinct {
         self.table = Vec::new();
         let mut table = vec![FREE; mask + 1];
         for number in 0..self.count {
-            let mut at = xxh64(self.get(number)) as usize & mask;
+            let mut at = table_hash(self.get(number)) as usize & mask;
             while table.get(at).is_some_and(|number| *number != FREE) {
                 at = (at + 1) & mask;
             }

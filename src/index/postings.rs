@@ -2,10 +2,8 @@
 //!
 //! A list is kept as differences of one to ten bytes each: ids come in ascending order, so nearly all take one byte.
 
-use roaring::RoaringBitmap;
-
 use crate::error::{Error, ErrorCode, Result};
-use crate::format::bitmap::encode_roaring32_plain;
+use crate::format::bitmap::PlainEncoder;
 use crate::format::wire::put_varint;
 
 /// Values of a roaring container that is an array; larger ones are bitsets, which have a fixed size.
@@ -60,6 +58,7 @@ impl Postings {
     ///
     /// # Errors
     /// `MEMORY_LIMIT` for more ids than a list can count.
+    #[inline]
     pub fn push(&mut self, key: u32, id: u64) -> Result<()> {
         let at = key as usize;
         if at >= self.lists.len() {
@@ -104,7 +103,7 @@ impl Postings {
 
     /// Bytes held, and what encoding all lists takes beside them.
     pub fn memory_bytes(&self) -> u64 {
-        // A bitmap under construction takes at most four bytes an id: containers grow by doubling.
+        // The containers of a bitmap are put together before their table can be written; buffers grow by doubling.
         let building = (4 * self.longest).min(2 * self.encoded) + 8 * self.longest_unsorted;
         (self.lists.capacity() * size_of::<Posting>()) as u64 + self.held + self.encoded + building
     }
@@ -150,24 +149,34 @@ fn encode_ids(list: &Posting, layout: Layout, out: &mut Vec<u8>) {
     };
     out.resize(start + width, 0);
     let mut blocks = 0u64;
-    let mut block: Option<(u32, RoaringBitmap)> = None;
-    let mut close = |block: &mut Option<(u32, RoaringBitmap)>| {
-        if let Some((high, bitmap)) = block.take() {
-            let body = encode_roaring32_plain(&bitmap);
-            out.extend_from_slice(&high.to_le_bytes());
-            if layout == Layout::RowTreemap {
-                out.extend_from_slice(&(body.len() as u32).to_le_bytes());
-            }
-            out.extend_from_slice(&body);
-            blocks += 1;
+    let mut high = 0u32;
+    let mut encoder = PlainEncoder::default();
+    let mut close = |high: u32, encoder: &mut PlainEncoder| {
+        if encoder.is_empty() {
+            return;
         }
+        out.extend_from_slice(&high.to_le_bytes());
+        let size = out.len();
+        if layout == Layout::RowTreemap {
+            out.extend_from_slice(&[0; 4]);
+        }
+        let start = out.len();
+        encoder.finish(out);
+        let length = (out.len() - start) as u32;
+        if layout == Layout::RowTreemap
+            && let Some(place) = out.get_mut(size..start)
+        {
+            place.copy_from_slice(&length.to_le_bytes());
+        }
+        blocks += 1;
     };
     let mut take = |id: u64| {
-        let high = (id >> 32) as u32;
-        if block.as_ref().is_some_and(|(open, _)| *open != high) {
-            close(&mut block);
+        let own = (id >> 32) as u32;
+        if own != high {
+            close(high, &mut encoder);
+            high = own;
         }
-        block.get_or_insert_with(|| (high, RoaringBitmap::new())).1.insert(id as u32);
+        encoder.push(id as u32);
     };
     if list.unsorted {
         let mut ids: Vec<u64> = Vec::with_capacity(list.count as usize);
@@ -177,13 +186,14 @@ fn encode_ids(list: &Posting, layout: Layout, out: &mut Vec<u8>) {
     } else {
         list.each(&mut take);
     }
-    close(&mut block);
+    close(high, &mut encoder);
     if let Some(place) = out.get_mut(start..start + width) {
         place.copy_from_slice(blocks.to_le_bytes().get(..width).unwrap_or_default());
     }
 }
 
 impl Posting {
+    #[inline]
     fn each(&self, mut f: impl FnMut(u64)) {
         if self.count == 1 {
             return f(self.last);
@@ -203,6 +213,7 @@ impl Posting {
 }
 
 /// The difference `to - from` as a number that is small when the difference is, whatever its sign.
+#[inline]
 fn zigzag(from: u64, to: u64) -> u64 {
     let delta = to.wrapping_sub(from).cast_signed();
     (delta << 1 ^ delta >> 63).cast_unsigned()

@@ -11,18 +11,19 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::file::gather::{Run, gather, take};
 use crate::file::{FileWriter, WriterField};
 use crate::format::treemap::encode_row_treemap;
-use crate::index::bloomfilter::filter::{insert, size};
+use crate::index::bloomfilter::filter::{OpenFilter, size};
 use crate::index::bloomfilter::{BloomFilter, FILE, META_ITEMS, META_PROBABILITY, NUMBER_OF_ITEMS, PROBABILITY, sizing};
 use crate::index::bytes::{ValueBytes, ValueColumn};
+use crate::index::hash::{xxh64, xxh64_of_half, xxh64_of_word};
 use crate::index::params::collected;
 use crate::index::sort::PAGE_BYTES;
-use crate::index::zones::{NULL_BITMAP, Places, ZoneContent, ZoneCutter};
+use crate::index::zones::{NULL_BITMAP, Places, ZoneContent, ZoneCutter, valid_slots};
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder};
 use crate::table::scan::ColumnBatch;
 
 /// The filters of zones: the open one, a page that is being filled, and full pages.
 pub(super) struct Filters {
-    open: Vec<u8>,
+    open: OpenFilter,
     page: ValueColumn,
     pages: Vec<ArrayRef>,
     held: u64,
@@ -32,7 +33,7 @@ pub(super) struct Filters {
 impl Filters {
     pub(super) fn new(bytes: usize) -> Filters {
         Filters {
-            open: vec![0; bytes],
+            open: OpenFilter::new(bytes),
             page: ValueColumn::new(&DataType::Binary),
             pages: Vec::new(),
             held: 0,
@@ -43,7 +44,11 @@ impl Filters {
     /// Appends a filter.
     pub(super) fn push(&mut self, filter: &[u8], has_null: bool) -> Result<()> {
         self.page.push(Some(filter));
-        self.held += filter.len() as u64;
+        self.pushed(filter.len(), has_null)
+    }
+
+    fn pushed(&mut self, bytes: usize, has_null: bool) -> Result<()> {
+        self.held += bytes as u64;
         self.has_null.push(has_null);
         if self.page.byte_len() >= PAGE_BYTES {
             self.flush()?;
@@ -82,21 +87,24 @@ impl Filters {
 impl ZoneContent for Filters {
     fn fold(&mut self, values: &ArrayRef, range: Range<usize>) -> Result<()> {
         let bytes = ValueBytes::new(values).ok_or_else(|| Error::internal("an array has no readable values"))?;
-        match values.nulls().filter(|nulls| nulls.null_count() > 0) {
-            None => range.for_each(|slot| insert(&mut self.open, bytes.get(slot))),
-            Some(nulls) => {
-                range.filter(|slot| nulls.is_valid(*slot)).for_each(|slot| insert(&mut self.open, bytes.get(slot)));
-            }
+        let open = &mut self.open;
+        let slots = valid_slots(values, range);
+        if let Some(words) = bytes.fixed::<8>() {
+            let words = slots.filter_map(|slots| words.get(slots)).flatten();
+            words.for_each(|word| open.insert(xxh64_of_word(u64::from_le_bytes(*word))));
+        } else if let Some(halves) = bytes.fixed::<4>() {
+            let halves = slots.filter_map(|slots| halves.get(slots)).flatten();
+            halves.for_each(|half| open.insert(xxh64_of_half(u32::from_le_bytes(*half))));
+        } else {
+            slots.flatten().for_each(|slot| open.insert(xxh64(bytes.get(slot))));
         }
         Ok(())
     }
 
     fn close(&mut self, nulls: u32) -> Result<()> {
-        let mut full = std::mem::take(&mut self.open);
-        self.push(&full, nulls > 0)?;
-        full.fill(0);
-        self.open = full;
-        Ok(())
+        let open = &mut self.open;
+        self.page.push_with(|out| open.take(out));
+        self.pushed(self.open.size(), nulls > 0)
     }
 }
 
@@ -123,7 +131,7 @@ impl SegmentBuilder for Builder {
     }
 
     fn memory_bytes(&self) -> u64 {
-        let filters = self.filters.held + 2 * self.filters.open.len() as u64;
+        let filters = self.filters.held + 2 * self.filters.open.size() as u64;
         let reordered = if self.cutter.ordered() { 0 } else { self.filters.held };
         filters + reordered + self.cutter.memory_bytes() + 2 * self.filters.has_null.len() as u64
     }

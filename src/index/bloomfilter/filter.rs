@@ -45,6 +45,39 @@ fn false_rate(items: u64, bytes: f64) -> f64 {
     sum.min(1.0)
 }
 
+/// A filter that is being filled.
+pub struct OpenFilter(Vec<[u32; SALT.len()]>);
+
+impl OpenFilter {
+    /// An empty filter of so many bytes, which make whole blocks.
+    pub fn new(bytes: usize) -> OpenFilter {
+        OpenFilter(vec![[0; SALT.len()]; bytes / BLOCK])
+    }
+
+    /// Its bytes.
+    pub fn size(&self) -> usize {
+        self.0.len() * BLOCK
+    }
+
+    /// Sets the bits of a value with this [hash](xxh64).
+    #[inline]
+    pub fn insert(&mut self, hash: u64) {
+        let block = ((hash >> 32) * self.0.len() as u64) >> 32;
+        if let Some(block) = self.0.get_mut(block as usize) {
+            for (word, salt) in block.iter_mut().zip(SALT) {
+                *word |= 1 << ((hash as u32).wrapping_mul(salt) >> 27);
+            }
+        }
+    }
+
+    /// Appends the filter as it is stored, and empties it.
+    pub fn take(&mut self, out: &mut Vec<u8>) {
+        for block in &mut self.0 {
+            out.extend(std::mem::take(block).iter().flat_map(|word| word.to_le_bytes()));
+        }
+    }
+}
+
 /// Byte and mask of the eight bits of a value in a filter of so many bytes.
 fn bits(length: usize, value: &[u8]) -> impl Iterator<Item = (usize, u8)> {
     let hash = xxh64(value);
@@ -57,7 +90,8 @@ fn bits(length: usize, value: &[u8]) -> impl Iterator<Item = (usize, u8)> {
     })
 }
 
-/// Sets the bits of a value, given as its plain bytes.
+/// Sets the bits of a value, given as its plain bytes; bit by bit, as the format describes it.
+#[cfg(test)]
 pub fn insert(filter: &mut [u8], value: &[u8]) {
     for (byte, mask) in bits(filter.len(), value) {
         if let Some(byte) = filter.get_mut(byte) {
@@ -130,6 +164,22 @@ mod tests {
         insert(&mut two, b"k007");
         assert_eq!(words(&two[..32]), [0x4000, 0x10000, 0x10, 0x10, 0x400000, 0x40000000, 0x2000000, 0x100]);
         assert_eq!(two[32..], [0; 32]);
+    }
+
+    #[test]
+    fn filling_sets_the_same_bits() {
+        for bytes in [32, 64, 8192] {
+            let (mut open, mut plain, mut stored) = (OpenFilter::new(bytes), vec![0; bytes], Vec::new());
+            assert_eq!(open.size(), bytes);
+            for value in 0..50u64 {
+                open.insert(xxh64(&value.to_le_bytes()));
+                insert(&mut plain, &value.to_le_bytes());
+            }
+            open.take(&mut stored);
+            assert_eq!(stored, plain);
+            open.take(&mut stored);
+            assert!(stored.len() == 2 * bytes && stored[bytes..].iter().all(|byte| *byte == 0), "empty again");
+        }
     }
 
     #[test]

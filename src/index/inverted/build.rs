@@ -46,9 +46,9 @@ impl Builder {
     fn add(&mut self, row: u64, text: &str) -> Result<()> {
         let mut outcome = Ok(());
         let collected = &mut self.collected;
-        self.analyzer.each(text, &mut |token, position| {
+        self.analyzer.each(text, &mut |token, position, number| {
             if outcome.is_ok() {
-                outcome = collected.occurrence(token, position);
+                outcome = collected.occurrence(token, position, number);
             }
         });
         outcome?;
@@ -83,6 +83,7 @@ impl SegmentBuilder for Builder {
         }
         self.divided = self.rows;
         let collected = std::mem::replace(&mut self.collected, Collector::new(self.settings.with_position));
+        self.analyzer.forget_notes();
         self.partitions.add(collected, &self.settings)?;
         Ok(true)
     }

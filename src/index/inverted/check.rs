@@ -58,7 +58,7 @@ impl KeyCheck for Documents {
             let mut sums = [0u64; 4];
             if let Some(text) = text_at(values, row, &mut joined)? {
                 let [_, frequencies, positions, _] = &mut sums;
-                analyzer.each(text, &mut |token, position| {
+                analyzer.each(text, &mut |token, position, _| {
                     let token = key(token.as_bytes());
                     tokens.push(token);
                     *frequencies = frequencies.wrapping_add(frequency(token, 1));

@@ -2,6 +2,7 @@
 
 use arrow::datatypes::DataType;
 
+use super::analyze::NO_NOTE;
 use super::packing::{Reader, put_varint};
 use crate::error::{Error, ErrorCode, Result};
 use crate::index::distinct::Distinct;
@@ -63,10 +64,13 @@ impl Collector {
         Ok(id)
     }
 
-    /// Notes a token of the document that [`Collector::end_document`] will end.
-    pub(super) fn occurrence(&mut self, token: &str, position: u32) -> Result<()> {
-        let id = self.token(token)?;
-        self.current.push((id, position));
+    /// Notes a token of the document that [`Collector::end_document`] will end. `number` is that of the token in this collector
+    /// if it was asked for before, and then is.
+    pub(super) fn occurrence(&mut self, token: &str, position: u32, number: &mut u32) -> Result<()> {
+        if *number == NO_NOTE {
+            *number = self.token(token)?;
+        }
+        self.current.push((*number, position));
         Ok(())
     }
 
@@ -158,7 +162,9 @@ impl Collector {
     /// Lists in the order of the numbers; each is let go of.
     pub(super) fn take_lists(&mut self) -> impl Iterator<Item = Plain> {
         std::mem::take(&mut self.lists).into_iter().map(|list| {
-            let mut plain = Plain { spots: list.spots, ..Plain::default() };
+            let documents = list.documents as usize;
+            let (documents, frequencies) = (Vec::with_capacity(documents), Vec::with_capacity(documents));
+            let mut plain = Plain { documents, frequencies, spots: list.spots };
             let mut reader = Reader(&list.data);
             let mut document = 0u32;
             while let (Some(delta), Some(frequency)) = (reader.varint(), reader.varint()) {

@@ -7,6 +7,7 @@ pub(super) const GROUP: usize = 128;
 const LANES: usize = 4;
 
 /// Appends a LEB128 number.
+#[inline]
 pub(super) fn put_varint(out: &mut Vec<u8>, value: u32) {
     wire::put_varint(out, u64::from(value));
 }
@@ -26,6 +27,7 @@ impl<'a> Reader<'a> {
         Some(head)
     }
 
+    #[inline]
     pub(super) fn byte(&mut self) -> Option<u8> {
         let (first, rest) = self.0.split_first()?;
         self.0 = rest;
@@ -36,11 +38,13 @@ impl<'a> Reader<'a> {
         self.take(4)?.try_into().ok().map(u32::from_le_bytes)
     }
 
+    #[inline]
     pub(super) fn varint(&mut self) -> Option<u32> {
         self.wide().and_then(|value| u32::try_from(value).ok())
     }
 
     /// A number of at most five bytes.
+    #[inline]
     pub(super) fn wide(&mut self) -> Option<u64> {
         let mut value = 0u64;
         for shift in [0, 7, 14, 21, 28] {
@@ -64,17 +68,19 @@ impl<'a> Reader<'a> {
 pub(super) fn put_packed(out: &mut Vec<u8>, values: &[u32; GROUP]) {
     let width = u32::BITS - values.iter().fold(0, |all, value| all | value).leading_zeros();
     out.push(width as u8);
-    let mut words = [0u32; LANES * 32];
-    for (at, value) in values.iter().enumerate() {
-        let (lane, bit) = (at % LANES, at / LANES * width as usize);
-        let wide = u64::from(*value) << (bit % 32);
-        for (next, half) in [wide as u32, (wide >> 32) as u32].into_iter().enumerate() {
-            if let Some(word) = words.get_mut((bit / 32 + next) * LANES + lane) {
-                *word |= half;
+    // The next bits of each lane, whose words come in turn.
+    let (mut lanes, mut bits) = ([0u64; LANES], 0);
+    for row in values.as_chunks::<LANES>().0 {
+        lanes.iter_mut().zip(row).for_each(|(lane, value)| *lane |= u64::from(*value) << bits);
+        bits += width;
+        if bits >= u32::BITS {
+            for lane in &mut lanes {
+                out.extend_from_slice(&(*lane as u32).to_le_bytes());
+                *lane >>= u32::BITS;
             }
+            bits -= u32::BITS;
         }
     }
-    out.extend(words.iter().take(LANES * width as usize).flat_map(|word| word.to_le_bytes()));
 }
 
 fn unpack(bytes: &[u8], width: usize, out: &mut Vec<u32>) -> Option<()> {

@@ -84,7 +84,7 @@ impl EncodedList {
             put_block(&mut list.blocks, documents, frequencies, score);
             list.block_ends.push(list.blocks.len());
             let last = documents.last().copied().unwrap_or(0);
-            let mut pairs: Vec<(u32, u8)> = rows().map(|(d, f)| (*f, length_code(length(d)))).collect();
+            let mut pairs = shortest(rows().map(|(d, f)| (*f, length_code(length(d)))));
             frontier(&mut pairs);
             put_impacts(&mut list.impacts, last, &pairs);
             list.impact_ends.push(list.impacts.len());
@@ -213,6 +213,20 @@ pub(super) fn length_code(length: u32) -> u8 {
     ((length >> shift & 7) | ((shift + 1) << 3)) as u8
 }
 
+/// Of each frequency the shortest document: no other pair of it can be on the [`frontier`]. Frequencies are small nearly always.
+fn shortest(pairs: impl Iterator<Item = (u32, u8)>) -> Vec<(u32, u8)> {
+    let (mut small, mut rest) = ([u8::MAX; 16], Vec::new());
+    for (frequency, code) in pairs {
+        match small.get_mut(frequency as usize) {
+            // No length has the highest code.
+            Some(best) => *best = code.min(*best),
+            None => rest.push((frequency, code)),
+        }
+    }
+    rest.extend((0u32..).zip(small).filter(|(_, code)| *code < u8::MAX));
+    rest
+}
+
 /// Leaves the pairs that no other pair beats: with rising frequency the shortest document having at least that frequency.
 fn frontier(pairs: &mut Vec<(u32, u8)>) {
     pairs.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -296,6 +310,19 @@ mod tests {
         assert_eq!(out, [0x14, 3, 1, 4, 1, 6, 5, 0x0e]);
         assert_eq!(read_impacts(&out), Some((20, pairs)));
         assert_eq!(read_impacts(&out[..7]), None);
+    }
+
+    #[test]
+    fn the_shortest_of_each_frequency_make_the_same_frontier() {
+        let mut random = crate::index::testing::Random(3);
+        for most in [2, 8, 15, 16, 40] {
+            let mut all: Vec<(u32, u8)> = (0..128).map(|_| (random.below(most) as u32 + 1, random.below(240) as u8)).collect();
+            let mut few = shortest(all.iter().copied());
+            frontier(&mut all);
+            frontier(&mut few);
+            assert_eq!(few, all);
+        }
+        assert_eq!(length_code(u32::MAX), 239);
     }
 
     #[test]

@@ -107,7 +107,7 @@ fn parts(text: &str) -> Vec<Part<'_>> {
 
 fn clause(analyzer: &mut Analyzer, text: &str, op: Op) -> Clause {
     let mut tokens: Vec<(String, u32)> = Vec::new();
-    analyzer.each(text, &mut |token, position| tokens.push((token.to_owned(), position)));
+    analyzer.each(text, &mut |token, position, _| tokens.push((token.to_owned(), position)));
     let words = |tokens: Vec<(String, u32)>| tokens.into_iter().map(|(token, _)| token).collect();
     match op {
         Op::Phrase => Clause::Phrase(tokens),

@@ -15,6 +15,7 @@ pub struct Chunk<V> {
 }
 
 /// Row id of slot `index`.
+#[inline]
 pub fn row_id(rows: &BatchRows, index: usize) -> Option<u64> {
     match rows {
         BatchRows::Range { start } => start.checked_add(index as u64),

@@ -10,6 +10,7 @@ use arrow::datatypes::{ArrowNativeType, DataType};
 use crate::error::{Error, ErrorCode, Result};
 use crate::index::order::{Key, KeyOrder, key_order, numbers, with_key};
 use crate::index::sort::ByteSlots;
+use crate::index::zones::valid_slots;
 
 /// Collects the bounds of one zone after the other.
 pub(super) trait Extrema {
@@ -61,26 +62,31 @@ impl<K: Key> Numbers<K> {
 impl<K: Key> Extrema for Numbers<K> {
     fn fold(&mut self, values: &ArrayRef, range: Range<usize>) -> Result<u32> {
         let buffer = numbers::<K>(values).ok_or_else(|| Error::internal("a number array has no readable value buffer"))?;
-        let slots = buffer.get(range.clone()).ok_or_else(|| Error::internal("a zone reaches past its batch"))?;
-        let (mut open, mut nans, order) = (self.open, 0u32, self.order);
-        let mut take = |value: K::Raw| {
-            if order.is_nan(value) {
-                nans += 1;
-                return;
+        if range.end > buffer.len() {
+            return Err(Error::internal("a zone reaches past its batch"));
+        }
+        let (order, floats) = (self.order, self.order.nan().is_some());
+        let (mut low, mut high) = self.open.unwrap_or((K::MAX, K::default()));
+        let (mut seen, mut nans) = (self.open.is_some(), 0u32);
+        for slots in valid_slots(values, range).filter_map(|slots| buffer.get(slots)) {
+            if floats {
+                for value in slots {
+                    if order.is_nan(*value) {
+                        nans += 1;
+                    } else {
+                        let key = order.key(*value);
+                        (low, high, seen) = (low.min(key), high.max(key), true);
+                    }
+                }
+                continue;
             }
-            let key = order.key(value);
-            open = Some(match open {
-                Some((low, high)) => (low.min(key), high.max(key)),
-                None => (key, key),
-            });
-        };
-        match values.nulls().filter(|nulls| nulls.null_count() > 0) {
-            None => slots.iter().for_each(|value| take(*value)),
-            Some(nulls) => {
-                slots.iter().zip(range).filter(|(_, slot)| nulls.is_valid(*slot)).for_each(|(value, _)| take(*value));
+            seen = true;
+            for value in slots {
+                let key = order.key(*value);
+                (low, high) = (low.min(key), high.max(key));
             }
         }
-        self.open = open;
+        self.open = seen.then_some((low, high));
         self.open_nan |= nans > 0;
         Ok(nans)
     }
@@ -223,7 +229,7 @@ impl Extrema for Bytes {
         let slots = ByteSlots::new(values).ok_or_else(|| Error::internal("a byte array has no readable buffers"))?;
         // Bounds stay borrowed from the batch until its part of the zone is through.
         let mut bounds: Option<(&[u8], &[u8])> = None;
-        for slot in range.filter(|slot| values.is_valid(*slot)) {
+        for slot in valid_slots(values, range).flatten() {
             let value = slots.get(slot);
             bounds = Some(match bounds {
                 Some((low, high)) => (low.min(value), high.max(value)),

@@ -27,6 +27,22 @@ pub trait ZoneContent {
     fn close(&mut self, nulls: u32) -> Result<()>;
 }
 
+/// The runs of slots of a range that are no nulls.
+pub fn valid_slots(values: &ArrayRef, range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let nulls = values.nulls().filter(|nulls| nulls.null_count() > 0);
+    let mut at = range.start;
+    std::iter::from_fn(move || {
+        let Some(nulls) = nulls else {
+            let all = at..range.end;
+            at = range.end;
+            return Some(all).filter(|all| !all.is_empty());
+        };
+        let start = (at..range.end).find(|slot| nulls.is_valid(*slot))?;
+        at = (start..range.end).find(|slot| nulls.is_null(*slot)).unwrap_or(range.end);
+        Some(start..at)
+    })
+}
+
 struct OpenZone {
     fragment: u32,
     first: u32,

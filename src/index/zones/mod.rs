@@ -5,7 +5,7 @@
 mod cut;
 mod read;
 
-pub use cut::{ZoneContent, ZoneCutter};
+pub use cut::{ZoneContent, ZoneCutter, valid_slots};
 pub use read::{NULL_BITMAP, ZoneFile, count_in};
 
 use std::ops::Range;
