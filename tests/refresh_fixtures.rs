@@ -297,4 +297,17 @@ fn a_memory_limit_stops_the_build_and_leaves_nothing() {
     assert!(plan.warnings.iter().any(|w| w.rule == "memory_estimate"));
     let error = build(&table, &plan).unwrap_err();
     assert_eq!((error.code(), error.changed()), (ErrorCode::MemoryLimit, whetstone::Changed::Nothing));
+    assert_eq!(error.detail().get("divisible"), Some(&json!(true)));
+    assert!(error.message().contains("even in passes"), "{}", error.message());
+    // Methods of zones are not built in passes, and say so.
+    for (method, advice) in [("ZONEMAP", "rows_per_zone"), ("BLOOMFILTER", "number_of_items")] {
+        let with = serde_json::from_value(json!({"max_bytes": 1})).unwrap();
+        let plan = block_on(whetstone::maintain::plan_create_index(&table, "zones", "k", method, with)).unwrap();
+        let error = build(&table, &plan).unwrap_err();
+        assert_eq!((error.code(), error.changed()), (ErrorCode::MemoryLimit, whetstone::Changed::Nothing), "{method}");
+        assert_eq!(error.detail().get("divisible"), Some(&json!(false)));
+        let text = error.message();
+        assert!(text.contains(advice) && text.contains("more segments") && !text.contains("even in passes"), "{text}");
+        assert!(error.detail().get("needed_bytes").and_then(Value::as_u64).is_some_and(|bytes| bytes > 1), "{text}");
+    }
 }

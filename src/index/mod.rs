@@ -121,6 +121,11 @@ pub trait SegmentBuilder {
         Ok(false)
     }
 
+    /// Of builders that are never narrowed: why not, and what takes less memory instead.
+    fn indivisible(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Ends a pass over the column: `true` when all its rows have to be pushed once more.
     ///
     /// # Errors

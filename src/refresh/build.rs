@@ -196,15 +196,19 @@ fn too_little(task: &BuildTask, builder: &dyn SegmentBuilder, limit: u64, done: 
         u64::try_from(u128::from(reckoned) * u128::from(task.rows) / u128::from(done)).unwrap_or(u64::MAX)
     };
     let needed = held.max(files.saturating_add(files / 4)).max(limit.saturating_add(1));
+    let (whole, advice) = match builder.indivisible() {
+        None => (", even in passes over the column".to_owned(), String::new()),
+        Some(why) => (format!(" and is not divided into passes ({})", task.index.method), format!(": {why}")),
+    };
     let text = format!(
-        "building {} fragments of index {} needs more than {limit} bytes, even in passes over the column (reached after {done} of \
-         {} rows); about {needed} would do. Plan more segments or allow more memory. Nothing was changed",
+        "building {} fragments of index {} needs more than {limit} bytes{whole} (reached after {done} of {} rows); about {needed} \
+         would do. Plan more segments or allow more memory{advice}. Nothing was changed",
         task.fragments.len(),
         task.index.name,
         task.rows
     );
     let error = Error::new(ErrorCode::MemoryLimit, text).with("max_bytes", limit).with("rows", done);
-    error.with("needed_bytes", needed)
+    error.with("needed_bytes", needed).with("divisible", builder.indivisible().is_none())
 }
 
 /// Writes an existing segment again without the rows of some fragments; `None` when its layout does not allow that.

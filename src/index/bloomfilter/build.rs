@@ -136,6 +136,13 @@ impl SegmentBuilder for Builder {
         filters + reordered + self.cutter.memory_bytes() + 2 * self.filters.has_null.len() as u64
     }
 
+    fn indivisible(&self) -> Option<&'static str> {
+        Some(
+            "zones come in the order of the rows, so that there is nothing to leave to another pass; a larger probability or \
+             number_of_items makes smaller filters or fewer",
+        )
+    }
+
     fn finish(mut self: Box<Self>) -> Result<BuiltIndex> {
         self.cutter.close(&mut self.filters)?;
         let Builder { spec, cutter, filters } = *self;

@@ -79,6 +79,12 @@ impl SegmentBuilder for Builder {
         self.content.extrema.memory_bytes() + self.cutter.memory_bytes() + counts + ordering
     }
 
+    fn indivisible(&self) -> Option<&'static str> {
+        Some(
+            "zones come in the order of the rows, so that there is nothing to leave to another pass; a larger rows_per_zone makes fewer",
+        )
+    }
+
     fn finish(mut self: Box<Self>) -> Result<BuiltIndex> {
         self.cutter.close(&mut self.content)?;
         let Builder { spec, rows_per_zone, cutter, content } = *self;
