@@ -185,7 +185,7 @@ impl Held<'_> {
             let rows = left.min(BLOCK);
             left -= rows;
             let (mut ids, mut frequencies) = (Vec::new(), Vec::new());
-            read_block(bytes, rows, &mut ids, &mut frequencies)?;
+            read_block(bytes, rows, self.list.tail, &mut ids, &mut frequencies)?;
             let length = |id: &u32| self.documents.lengths.get(*id as usize).copied();
             let pairs: Option<Vec<(u32, u32)>> = ids.iter().zip(&frequencies).map(|(id, f)| Some((*f, length(id)?))).collect();
             let pairs = pairs?;

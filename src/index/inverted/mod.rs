@@ -32,6 +32,7 @@ use crate::index::check::Check;
 use crate::index::parts::Parts;
 use crate::index::probe::{Matches, Op, Query};
 use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles, Source};
+use posting::Tail;
 use settings::{FORMAT, Settings, same_details};
 
 const TYPE_URL: &str = "/lance.table.InvertedIndexDetails";
@@ -149,9 +150,10 @@ impl IndexMethod for Inverted {
     #[cfg(feature = "full")]
     async fn check(&self, segment: &SegmentFiles, _data_type: &DataType) -> Result<Option<Check>> {
         let head = read::head(segment).await?;
-        // Only one kind of postings is decoded, and of others nothing is said.
+        // Not every kind of postings is decoded, and of others nothing is said.
         let Ok(settings) = Settings::parse(&head.params) else { return Ok(None) };
-        Ok(head.readable().then(|| Check::Keys(Box::new(check::Documents(settings)))))
+        let known = head.tail().is_some_and(|tail| tail == Tail::Varint || !settings.with_position);
+        Ok(known.then(|| Check::Keys(Box::new(check::Documents(settings)))))
     }
 
     #[cfg(feature = "full")]

@@ -135,8 +135,23 @@ fn difference(pair: &[u32]) -> u32 {
     }
 }
 
+/// How the last block of a list is stored when it is not full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tail {
+    /// Differences and frequencies as varints: `varint_delta_v1`, what is written here.
+    Varint,
+    /// Documents and frequencies of four bytes each: `fixed32_v1`.
+    Fixed,
+}
+
 /// Appends the documents and frequencies of a block of `rows`; `None` for bytes that are no such block.
-pub(super) fn read_block(block: &[u8], rows: usize, documents: &mut Vec<u32>, frequencies: &mut Vec<u32>) -> Option<()> {
+pub(super) fn read_block(
+    block: &[u8],
+    rows: usize,
+    tail: Tail,
+    documents: &mut Vec<u32>,
+    frequencies: &mut Vec<u32>,
+) -> Option<()> {
     let mut reader = Reader(block);
     reader.take(4)?;
     let from = documents.len();
@@ -147,6 +162,16 @@ pub(super) fn read_block(block: &[u8], rows: usize, documents: &mut Vec<u32>, fr
             *slot = first;
         }
         reader.packed(frequencies)?;
+    } else if tail == Tail::Fixed {
+        let mut before = 0;
+        for _ in 0..rows {
+            let document = reader.u32()?;
+            documents.push(document.checked_sub(before)?);
+            before = document;
+        }
+        for _ in 0..rows {
+            frequencies.push(reader.u32()?);
+        }
     } else {
         for _ in 0..rows {
             documents.push(reader.varint()?);
@@ -295,10 +320,23 @@ mod tests {
             let mut out = Vec::new();
             put_block(&mut out, &documents, &frequencies, 1.0);
             let (mut d, mut f) = (vec![1], vec![1]);
-            read_block(&out, rows, &mut d, &mut f).unwrap();
+            read_block(&out, rows, Tail::Varint, &mut d, &mut f).unwrap();
             assert_eq!((&d[1..], &f[1..]), (documents.as_slice(), frequencies.as_slice()));
-            assert!(read_block(&out[..out.len() - 1], rows, &mut Vec::new(), &mut Vec::new()).is_none());
+            assert!(read_block(&out[..out.len() - 1], rows, Tail::Varint, &mut Vec::new(), &mut Vec::new()).is_none());
         }
+    }
+
+    #[test]
+    fn short_blocks_of_format_1_have_four_bytes_a_number() {
+        let block = [1.5f32.to_bits(), 5, 9, 300, 1, 2, 130].map(u32::to_le_bytes).concat();
+        let read = |block: &[u8], rows: usize| {
+            let (mut d, mut f) = (Vec::new(), Vec::new());
+            read_block(block, rows, Tail::Fixed, &mut d, &mut f).map(|()| (d, f))
+        };
+        assert_eq!(read(&block, 3), Some((vec![5, 9, 300], vec![1, 2, 130])));
+        assert_eq!((read(&block, 2), read(&block[..24], 3)), (None, None), "too long, too short");
+        let descending = [0, 9, 5, 1, 1].map(u32::to_le_bytes).concat();
+        assert_eq!(read(&descending, 2), None);
     }
 
     #[test]

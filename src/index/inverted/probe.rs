@@ -9,6 +9,7 @@ use arrow::datatypes::{DataType, Field, UInt32Type};
 use roaring::{RoaringBitmap, RoaringTreemap};
 
 use super::analyze::Analyzer;
+use super::posting::Tail;
 use super::read::{Head, List, column, documents, head, numbers, token_set, tokens};
 use super::settings::Settings;
 use super::{invert_file, tokens_file};
@@ -234,7 +235,8 @@ impl Lists<'_> {
             return Err(corrupt(format!("the postings of token {token} are damaged")));
         };
         let positions = spots.as_ref().and_then(|spots| spots.as_binary_opt::<i64>()).map(|spots| spots.value(0));
-        let list = List { text: word, token: token as usize, file: &name, length: *length as usize, blocks, positions };
+        let tail = Tail::Varint;
+        let list = List { text: word, token: token as usize, file: &name, length: *length as usize, blocks, tail, positions };
         let mut found = Vec::new();
         let read = list.each(&mut |document, _, deltas| {
             let mut at = 0u32;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::collect::Collector;
 use super::packing::Reader;
-use super::posting::{BLOCK, read_block, read_positions};
+use super::posting::{BLOCK, Tail, read_block, read_positions};
 use super::settings::Settings;
 use super::write::write;
 use super::{METADATA, docs_file, invert_file, tokens_file, transducer};
@@ -40,9 +40,18 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Whether the postings are of the one kind that is decoded here.
+    /// Whether the postings are of the kind that is written here.
     pub(super) fn readable(&self) -> bool {
-        self.version == "2" && self.block == BLOCK && self.tail == "varint_delta_v1"
+        self.tail() == Some(Tail::Varint)
+    }
+
+    /// How lists end, of the kinds of postings that are decoded here: those of format 2, and of format 1 without its positions.
+    pub(super) fn tail(&self) -> Option<Tail> {
+        match (self.version.as_str(), self.block, self.tail.as_str()) {
+            ("2", BLOCK, "varint_delta_v1") => Some(Tail::Varint),
+            ("1", BLOCK, "fixed32_v1") => Some(Tail::Fixed),
+            _ => None,
+        }
     }
 }
 
@@ -165,13 +174,14 @@ pub(super) struct List<'a> {
     /// Documents that are said to have it.
     pub length: usize,
     pub blocks: &'a LargeBinaryArray,
+    pub tail: Tail,
     pub positions: Option<&'a [u8]>,
 }
 
 impl List<'_> {
     /// Hands every document to `each`, with its frequency and position deltas; `None` for damaged bytes.
     pub(super) fn each(&self, each: &mut dyn FnMut(u32, u32, &[u32])) -> Option<()> {
-        read_list(self.blocks, self.length, self.positions.map(Reader), each)
+        read_list(self.blocks, self.length, self.tail, self.positions.map(Reader), each)
     }
 
     pub(super) fn damaged(&self, segment: &SegmentFiles) -> Error {
@@ -191,6 +201,7 @@ pub(super) async fn each_list(
 ) -> Result<()> {
     let name = invert_file(partition);
     let corrupt = |what: String| Error::corrupt(&segment.label(&name), what);
+    let tail = head.tail().ok_or_else(|| corrupt("has postings of a format that is not read here".to_owned()))?;
     let file = segment.open(&name).await?;
     let texts = tokens(segment, head, partition, file.rows()).await?;
     let lengths = numbers::<UInt32Type>(segment, &name, &file, "_length").await?;
@@ -211,7 +222,7 @@ pub(super) async fn each_list(
             let blocks = lists.value(row);
             let blocks = blocks.as_binary_opt::<i64>().ok_or_else(damaged)?;
             let positions = spots.map(|spots| if token < spots.len() { spots.value(token) } else { &[] });
-            each(&List { text, token, file: &name, length: *length as usize, blocks, positions })?;
+            each(&List { text, token, file: &name, length: *length as usize, blocks, tail, positions })?;
             token += 1;
         }
     }
@@ -222,6 +233,7 @@ pub(super) async fn each_list(
 fn read_list(
     blocks: &LargeBinaryArray,
     length: usize,
+    tail: Tail,
     mut positions: Option<Reader<'_>>,
     each: &mut dyn FnMut(u32, u32, &[u32]),
 ) -> Option<()> {
@@ -229,7 +241,7 @@ fn read_list(
     for block in 0..blocks.len() {
         let (mut documents, mut frequencies, mut deltas) = (Vec::new(), Vec::new(), Vec::new());
         let rows = left.min(BLOCK);
-        read_block(blocks.value(block), rows, &mut documents, &mut frequencies)?;
+        read_block(blocks.value(block), rows, tail, &mut documents, &mut frequencies)?;
         left -= rows;
         if let Some(positions) = &mut positions {
             read_positions(positions, &frequencies, &mut deltas)?;
