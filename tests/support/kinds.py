@@ -109,8 +109,9 @@ def filters(method, kind, name, first=0):
         ]  # fmt: skip
         return served, [f"{name} is null", f"{name} is not null"]
     if kind == "bool":
-        served = [name, f"{name} = false", f"{name} is null", f"{name} is not null"]
-        return (served, [f"not {name}"]) if method == "ZONEMAP" else ([*served, f"not {name}"], [])
+        served, false = [name, f"{name} is null", f"{name} is not null"], [f"{name} = false", f"not {name}"]
+        # Lance asks for the rows that are not true, and no zone tells those.
+        return (served, false) if method == "ZONEMAP" else ([*served, *false], [])
     at = [literal(kind, first + n) for n in (0, 7, 30, 59, 63)]
     equal = [*(f"{name} = {value}" for value in at), f"{name} in ({at[1]}, {at[4]}, {at[2]})", f"{name} is null"]
     other = [f"{name} < {at[2]}", f"{name} >= {at[3]}", f"{name} between {at[1]} and {at[2]}", f"{name} is not null", f"{name} != {at[1]}"]
