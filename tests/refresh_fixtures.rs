@@ -257,7 +257,7 @@ fn what_must_not_be_refreshed_is_refused_by_name() {
     assert_eq!(code("btree_all_types", "no_such"), ErrorCode::IndexNotFound);
     assert_eq!(code("other_index_kinds", "t_fm"), ErrorCode::UnsupportedMethod);
     assert_eq!(code("legacy_fri_one_round", "__lance_frag_reuse"), ErrorCode::UnsupportedMethod);
-    let tagged = Fixture::tagged("partition_1hop");
+    let tagged = Fixture::tagged("unknown_record");
     let refused = block_on(plan_refresh(&open(&tagged.path), "i_idx", RefreshOptions::default())).unwrap_err();
     assert_eq!(refused.code(), ErrorCode::HistoryUnsupported);
     // Once the history is trimmed to nothing the table is an ordinary one again.

@@ -1,6 +1,8 @@
 //! Tagged fragment reuse histories: every fixture table decoded, its coverage derived and its rows carried along as Lance does.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+#[path = "support/reuse_commits.rs"]
+mod commits;
 mod common;
 #[path = "support/reuse_maintenance.rs"]
 mod maintenance;

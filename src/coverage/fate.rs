@@ -171,9 +171,25 @@ impl From<Refusal> for Error {
     }
 }
 
+/// What the segments cover afterwards where that has to be derived, because bitmaps say what a segment was built from.
+#[derive(Clone, Copy, Debug)]
+pub struct Derivation<'a> {
+    /// Per existing segment what it covers beside the new ones.
+    pub remaining: &'a [RoaringBitmap],
+    /// Live fragments that nobody would cover any more.
+    pub lost: &'a RoaringBitmap,
+    /// The existing segment that covered some of them.
+    pub loser: Option<Uuid>,
+}
+
 /// Applies the rules in their order; the first that fails wins. `Ok` has one fate per existing segment, in order, none
 /// of them [`Fate::Rejected`].
 pub fn decide(proposal: &Proposal<'_>) -> Result<Vec<SegmentFate>, Refusal> {
+    decide_derived(proposal, None)
+}
+
+/// The same where coverage is derived: segments stay as long as they cover something beside the new ones.
+pub fn decide_derived(proposal: &Proposal<'_>, derived: Option<&Derivation<'_>>) -> Result<Vec<SegmentFate>, Refusal> {
     check_new(proposal)?;
     let first = proposal.new.first().ok_or_else(|| no_segments(proposal))?;
     if let Some(other) = proposal.new.iter().find(|s| s.type_url != first.type_url) {
@@ -222,7 +238,18 @@ pub fn decide(proposal: &Proposal<'_>) -> Result<Vec<SegmentFate>, Refusal> {
             .map(|s| fate(s.uuid, Fate::Removed, "the index changes its type and everything is covered anew".to_owned()))
             .collect());
     }
-    proposal.existing.iter().map(|segment| fate_of(segment, proposal, &incoming, first)).collect()
+    if let Some((derived, uuid)) = derived.and_then(|derived| Some((derived, derived.loser?))) {
+        let text = format!(
+            "index {}: segment {uuid} names fragments that the new segments name as well, so it cannot stay beside them; {} of those it \
+             covers would be lost",
+            proposal.name,
+            derived.lost.len()
+        );
+        return Err(refuse(Rule::Orphans, Some(uuid), derived.lost.clone(), text));
+    }
+    let remains = |at: usize| derived.map(|derived| derived.remaining.get(at).cloned().unwrap_or_default());
+    let all = proposal.existing.iter().enumerate();
+    all.map(|(at, segment)| fate_of(segment, proposal, &incoming, first, remains(at))).collect()
 }
 
 /// Step 4: each new segment by itself and against those before it.
@@ -270,6 +297,7 @@ fn fate_of(
     proposal: &Proposal<'_>,
     incoming: &RoaringBitmap,
     first: &NewSegment,
+    remains: Option<RoaringBitmap>,
 ) -> Result<SegmentFate, Refusal> {
     let uuid = segment.uuid;
     let Some(bitmap) = &segment.coverage else {
@@ -292,11 +320,12 @@ fn fate_of(
         ));
     };
     let covers = effective(bitmap, proposal.live);
-    if covers.is_empty() {
+    if covers.is_empty() && remains.as_ref().is_none_or(RoaringBitmap::is_empty) {
         let why = if bitmap.is_empty() { "it covers nothing" } else { "every fragment it covered is gone" };
         return Ok(fate(uuid, Fate::Removed, why.to_owned()));
     }
-    if covers.is_disjoint(incoming) {
+    // Where coverage is derived, segments may cover a fragment together.
+    if remains.as_ref().map_or(covers.is_disjoint(incoming), |remains| !remains.is_empty()) {
         if segment.fields != first.fields || segment.covering_fields != first.covering_fields {
             return Err(refuse(
                 Rule::FieldsDiffer,
@@ -305,9 +334,10 @@ fn fate_of(
                 format!("index {}: segment {uuid} would stay but carries other columns than the new segments", proposal.name),
             ));
         }
+        let covers = remains.unwrap_or(covers);
         return Ok(fate(uuid, Fate::Kept, format!("it alone covers {} live fragments", covers.len())));
     }
-    let lost = &covers - incoming;
+    let lost = if remains.is_some() { RoaringBitmap::new() } else { &covers - incoming };
     if lost.is_empty() {
         return Ok(fate(uuid, Fate::Removed, format!("the new segments cover all of its {} live fragments", covers.len())));
     }

@@ -4,9 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::Result;
-use crate::format::flags::check_write;
+use crate::format::flags::check_write_tagged;
 use crate::format::index_metadata::IndexMetadata;
-use crate::format::reuse_v0::check_derivable;
 use crate::refresh::plan::Creation;
 use crate::refresh::resolve::{check_creatable, resolve_new};
 use crate::refresh::{Absorb, RefreshOptions, RefreshPlan, plan_new};
@@ -39,7 +38,7 @@ impl Default for CreateOptions {
 ///
 /// # Errors
 /// `INDEX_EXISTS`, `COLUMN_NOT_FOUND`, `UNSUPPORTED_METHOD`, `UNSUPPORTED_TYPE`, `INVALID_ARGUMENT` for the name and the options,
-/// `HISTORY_UNSUPPORTED` under a tagged reuse history, `UNSUPPORTED_FEATURE` for a table that must not be written.
+/// `HISTORY_UNSUPPORTED` under a reuse history that may not be interpreted, `UNSUPPORTED_FEATURE` for a table that must not be written.
 pub async fn plan_create_index(
     table: &Table,
     name: &str,
@@ -52,8 +51,8 @@ pub async fn plan_create_index(
     let creation = Creation { train: options.train, replace: options.replace };
     let named: Vec<&IndexMetadata> = file.indices.iter().filter(|e| e.name == name).collect();
     check_creatable(name, resolved.field.id, creation, &named)?;
-    check_derivable(&file.indices)?;
-    check_write(&file.manifest, &file.indices)?;
+    table.derivable().await?;
+    check_write_tagged(&file.manifest, &file.indices)?;
     let CreateOptions { segments, max_bytes, params, .. } = options;
     plan_new(table, &resolved, creation, &named, &RefreshOptions { segments, absorb: Absorb::None, max_bytes, params }).await
 }

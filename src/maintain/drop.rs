@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::coverage::fate::{Fate, SegmentFate};
 use crate::error::{Error, ErrorCode, Result};
-use crate::format::flags::check_write;
+use crate::format::flags::check_write_tagged;
 use crate::format::index_metadata::IndexMetadata;
 use crate::lists::set_of;
 use crate::refresh::RefreshReport;
@@ -51,12 +51,13 @@ pub struct DroppedIndex {
 /// Plans to drop the index called `name`, of any method. Nothing is written.
 ///
 /// # Errors
-/// `INDEX_NOT_FOUND`, `INDEX_AMBIGUOUS`, `UNSUPPORTED_METHOD` for entries of Lance itself, `HISTORY_UNSUPPORTED` under a tagged
-/// reuse history, `UNSUPPORTED_FEATURE` for a table that must not be written.
+/// `INDEX_NOT_FOUND`, `INDEX_AMBIGUOUS`, `UNSUPPORTED_METHOD` for entries of Lance itself, `HISTORY_UNSUPPORTED` under a
+/// reuse history that may not be interpreted, `UNSUPPORTED_FEATURE` for a table that must not be written.
 pub async fn plan_drop_index(table: &Table, name: &str) -> Result<DropPlan> {
     let file = table.manifest();
     let name = exact_name(&file.indices, name)?;
-    check_write(&file.manifest, &file.indices)?;
+    table.derivable().await?;
+    check_write_tagged(&file.manifest, &file.indices)?;
     let segments: Vec<&IndexMetadata> = file.indices.iter().filter(|e| e.name == name).collect();
     let sizes: Option<u64> = segments.iter().try_fold(0u64, |sum, segment| {
         (!segment.files.is_empty()).then(|| segment.files.iter().fold(sum, |sum, file| sum.saturating_add(file.size_bytes)))
@@ -143,7 +144,8 @@ impl Proposal for Drop<'_> {
         if removed.is_empty() {
             return Ok(Decision::Nothing { why: "the index is gone already".to_owned(), left_out: Vec::new() });
         }
-        check_write(&file.manifest, &file.indices)?;
+        latest.derivable().await?;
+        check_write_tagged(&file.manifest, &file.indices)?;
         let planned = set_of(plan.segments.iter().map(|s| s.uuid));
         let same_fields = |e: &IndexMetadata| e.name == *name && e.fields == plan.index.fields;
         let seen = removed.iter().any(|e| planned.contains(&e.uuid));

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::format::flags::check_write;
-use crate::format::reuse_v0::check_derivable;
+use crate::refresh::lineage::check_merge;
 use crate::refresh::resolve::{exact_name, resolve};
 use crate::refresh::{Absorb, RefreshOptions, RefreshPlan, plan_merge_of};
 use crate::table::Table;
@@ -30,11 +30,10 @@ pub struct MergeOptions {
 ///
 /// # Errors
 /// Those of resolving the name; `INVALID_ARGUMENT` for a uuid that is no segment of it; `BITMAP_UNKNOWN` when a segment records no
-/// coverage (a refresh replaces it); `HISTORY_UNSUPPORTED`, `UNSUPPORTED_FEATURE` as for a refresh.
+/// coverage (a refresh replaces it); `HISTORY_UNSUPPORTED` under a tagged reuse history, `UNSUPPORTED_FEATURE` as for a refresh.
 pub async fn plan_merge(table: &Table, index: &str, options: MergeOptions) -> Result<RefreshPlan> {
     let file = table.manifest().clone();
-    exact_name(&file.indices, index)?;
-    check_derivable(&file.indices)?;
+    check_merge(table, &exact_name(&file.indices, index)?)?;
     let resolved = resolve(table.indices().await?, &file.manifest.schema, index)?;
     check_write(&file.manifest, &file.indices)?;
     let all: Vec<Uuid> = resolved.segments.iter().map(|s| s.uuid).collect();

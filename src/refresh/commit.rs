@@ -56,7 +56,7 @@ async fn run(
     if built.is_empty() {
         let nothing =
             Published { table: table.clone(), change: None, left_out: Vec::new(), attempts: Vec::new(), transaction: None };
-        return Ok((report(plan, built, &nothing), nothing.table));
+        return Ok((report(plan, built, &nothing).await, nothing.table));
     }
     let mut published = publish(table, &Built { plan, built, checked_ms: Cell::new(None) }, committing).await?;
     if published.change.is_none() {
@@ -67,7 +67,7 @@ async fn run(
             last.why = Some(format!("{why}; still on the store, named by no manifest: {}", left.join(", ")));
         }
     }
-    Ok((report(plan, built, &published), published.table))
+    Ok((report(plan, built, &published).await, published.table))
 }
 
 /// Segments that were built for a plan.
@@ -163,11 +163,17 @@ fn with_staged(error: Error, staged: &[String]) -> Error {
 }
 
 /// What became of it, read from the version that was written.
-fn report(plan: &RefreshPlan, built: &[BuiltSegment], published: &Published) -> RefreshReport {
+async fn report(plan: &RefreshPlan, built: &[BuiltSegment], published: &Published) -> RefreshReport {
     let file = published.table.manifest();
+    // Only a tagged history makes a difference between what new segments name and what they cover. It was read for the commit;
+    // what is committed is no failure any more.
+    let covering = match published.table.indices().await {
+        Ok(indices) if published.table.has_tagged_history() => indices,
+        _ => &file.indices,
+    };
     let committed = published.change.as_ref();
     let ours = |uuid| committed.is_some() && built.iter().any(|b| b.uuid == uuid);
-    let added: Vec<_> = file.indices.iter().filter(|e| ours(e.uuid)).collect();
+    let added: Vec<_> = covering.iter().filter(|e| ours(e.uuid)).collect();
     let established = established(added.iter().filter_map(|e| e.fragment_bitmap.as_ref()), &file.manifest.live());
     let removed: Vec<_> = committed.iter().flat_map(|change| &change.removed).map(|e| e.uuid).collect();
     RefreshReport {

@@ -14,7 +14,9 @@ use crate::format::manifest::ManifestFile;
 use crate::format::reuse_v0::ReuseHistoryV0;
 use crate::format::row::{RowAddress, RowDomain};
 use crate::index::IndexMethod;
+use crate::reuse::coverage::State;
 use crate::table::Table;
+use crate::table::history::TaggedHistory;
 
 /// What the check found about one segment.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,6 +34,7 @@ pub struct Freshness<'a> {
     table: &'a Table,
     method: &'static dyn IndexMethod,
     history: Option<ReuseHistoryV0>,
+    tagged: Option<Arc<TaggedHistory>>,
     manifests: BTreeMap<u64, Option<Arc<ManifestFile>>>,
     /// Retained versions, listed once.
     versions: Option<Vec<u64>>,
@@ -43,12 +46,23 @@ impl<'a> Freshness<'a> {
     /// A checker for segments of `method` on the version of `table`.
     ///
     /// # Errors
-    /// Those of reading the reuse history; `HISTORY_UNSUPPORTED` for a tagged one.
+    /// Those of reading the reuse history; `HISTORY_UNSUPPORTED` for a tagged one that may not be interpreted.
     pub async fn new(table: &'a Table, method: &'static dyn IndexMethod) -> Result<Freshness<'a>> {
         let file = table.manifest();
-        let history = reuse_history(table.store(), &file.manifest, &file.indices).await?;
+        let tagged = table.derivable().await?;
+        let history = match &tagged {
+            Some(_) => None,
+            None => reuse_history(table.store(), &file.manifest, &file.indices).await?,
+        };
         let manifests = BTreeMap::from([(file.manifest.version, Some(file.clone()))]);
-        Ok(Freshness { table, method, history, manifests, versions: None, ids: BTreeMap::new(), stored: BTreeMap::new() })
+        Ok(Freshness { table, method, history, tagged, manifests, versions: None, ids: BTreeMap::new(), stored: BTreeMap::new() })
+    }
+
+    /// Whether readers carry the rows of a segment through a tagged history. They drop what comes to fragments it does not
+    /// cover then; a segment that is read as it is hands out every row of its files.
+    fn is_translated(&self, segment: &IndexMetadata) -> bool {
+        let derived = self.tagged.as_ref().and_then(|h| h.of_segment(&self.table.manifest().indices, segment.uuid));
+        derived.is_some_and(|derived| derived.state == State::Translated)
     }
 
     /// What a segment stores about a row.
@@ -62,7 +76,7 @@ impl<'a> Freshness<'a> {
     /// The manifests come first: the earliest retained one that lists the segment proves most fragments clean. Only what it
     /// cannot prove costs a look into the segment's files.
     pub async fn check(&mut self, segment: &IndexMetadata, suspects: &RoaringBitmap) -> Result<Verdict> {
-        if suspects.is_empty() {
+        if suspects.is_empty() || self.is_translated(segment) {
             return Ok(Verdict { exact: true, ..Verdict::default() });
         }
         let domain = self.domain(segment);
@@ -247,11 +261,10 @@ fn highest_fragment(file: &ManifestFile) -> Option<u32> {
     file.manifest.max_fragment_id.or_else(|| file.manifest.fragments.last().map(|f| f.id))
 }
 
-/// What a manifest proves about a segment it lists. One with a tagged history does not count.
+/// What a manifest proves about a segment it lists: its files name no fragment that came later.
 fn witness_of(file: &ManifestFile, uuid: Uuid) -> Option<Witness> {
     let listed = file.indices.iter().any(|e| e.uuid == uuid);
-    let tagged = file.indices.iter().any(crate::format::reuse_v0::is_tagged);
-    (listed && !tagged).then(|| Witness {
+    listed.then(|| Witness {
         version: file.manifest.version,
         max_fragment_id: highest_fragment(file),
         next_row_id: file.manifest.next_row_id,

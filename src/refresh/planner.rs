@@ -1,6 +1,7 @@
 //! Deciding what a refresh does: the work, its runs, and what becomes of every existing segment.
 
 mod advice;
+mod derived;
 
 use std::collections::BTreeMap;
 
@@ -11,6 +12,7 @@ use uuid::Uuid;
 use super::costs::{TaskCost, estimate, read_bytes};
 use super::files::{live_rows, segment_files};
 use super::freshness::Freshness;
+use super::lineage::{Lineage, is_foreign};
 use super::options::{Absorb, RefreshOptions};
 use super::params::{Inherited, from_defaults, inherit};
 use super::plan::{Advice, Basis, Creation, FORMAT, Job, PlannedIndex, PlannedRun, PlannedSets, RefreshPlan};
@@ -18,14 +20,13 @@ use super::resolve::{Resolved, resolve};
 use super::sources::{Candidate, Judge, Sources};
 use super::task::{BuildTask, CopyOf, IndexTarget};
 use crate::coverage::batching::batch;
-use crate::coverage::fate::{ExistingSegment, Fate, NewSegment, Proposal, SegmentFate, decide};
+use crate::coverage::fate::{Derivation, ExistingSegment, Fate, NewSegment, Proposal, SegmentFate, decide, decide_derived};
 use crate::coverage::prune::FragmentKey;
 use crate::coverage::sets::{IndexSets, effective};
 use crate::error::{Error, ErrorCode, Result};
-use crate::format::flags::check_write;
+use crate::format::flags::check_write_tagged;
 use crate::format::index_metadata::IndexMetadata;
 use crate::format::manifest::Manifest;
-use crate::format::reuse_v0::check_derivable;
 use crate::format::row::RowDomain;
 use crate::lists::sorted_by_key;
 use crate::table::Table;
@@ -35,22 +36,30 @@ use crate::table::column::field_type;
 ///
 /// # Errors
 /// Those of resolving the name (`INDEX_NOT_FOUND`, `INDEX_AMBIGUOUS`, `UNSUPPORTED_METHOD`, `UNSUPPORTED_TYPE`, …),
-/// `INVALID_ARGUMENT` for the options, `HISTORY_UNSUPPORTED` under a tagged reuse history, `UNSUPPORTED_FEATURE` for a table
-/// that must not be written, the commit rules' own codes when no plan can satisfy them, and those of reading.
+/// `INVALID_ARGUMENT` for the options, `HISTORY_UNSUPPORTED` under a reuse history that may not be interpreted, `UNSUPPORTED_FEATURE`
+/// for a table that must not be written, the commit rules' own codes when no plan can satisfy them, and those of reading.
 pub async fn plan_refresh(table: &Table, index: &str, options: RefreshOptions) -> Result<RefreshPlan> {
     let segments = options.segments()?;
     let file = table.manifest().clone();
     let manifest = &file.manifest;
-    super::resolve::exact_name(&file.indices, index)?;
-    check_derivable(&file.indices)?;
+    let name = super::resolve::exact_name(&file.indices, index)?;
+    let lineage = Lineage::of(table, &name).await?;
     let indices = table.indices().await?;
-    let resolved = resolve(indices, &manifest.schema, index)?;
-    check_write(manifest, &file.indices)?;
+    // Segments nobody knows stay where they are, as long as there are others to go by.
+    let known = |e: &&IndexMetadata| e.name != name || !is_foreign(e);
+    let known: Option<Vec<IndexMetadata>> = lineage
+        .as_ref()
+        .filter(|lineage| !lineage.foreign().is_empty() && indices.iter().any(|e| e.name == name && !is_foreign(e)))
+        .map(|_| indices.iter().filter(known).cloned().collect());
+    let resolved = resolve(known.as_deref().unwrap_or(indices), &manifest.schema, index)?;
+    check_write_tagged(manifest, &file.indices)?;
     let inherited = inherit(table.store(), manifest, &resolved, &options.params).await?;
     let mut planner = Planner::new(table, &resolved, inherited)?;
+    planner.lineage = lineage;
     planner.find_work();
     if !planner.work.is_empty() {
         planner.apply_policy(options.absorb);
+        planner.part_shared();
         planner.cure_stale().await?;
     }
     planner.finish(indices, segments, &options).await
@@ -67,6 +76,7 @@ pub(crate) async fn plan_new(
 ) -> Result<RefreshPlan> {
     let segments = options.segments()?;
     let mut planner = Planner::new(table, resolved, from_defaults(resolved, &options.params)?)?;
+    planner.lineage = Lineage::of(table, &resolved.name).await?.map(Lineage::alone);
     planner.job = Job::Create;
     planner.creation = Some(creation);
     planner.replaced = replaced.iter().map(|s| s.uuid).collect();
@@ -116,6 +126,8 @@ struct Planner<'a> {
     data_type: DataType,
     live: RoaringBitmap,
     sets: IndexSets,
+    /// The tagged reuse history, where there is one.
+    lineage: Option<Lineage<'a>>,
     /// Fragments to build.
     work: RoaringBitmap,
     absorbed: BTreeMap<Uuid, (RoaringBitmap, String)>,
@@ -158,6 +170,7 @@ impl<'a> Planner<'a> {
             data_type: field_type(&manifest.schema, resolved.field)?,
             live,
             sets,
+            lineage: None,
             work: RoaringBitmap::new(),
             absorbed: BTreeMap::new(),
             copies: BTreeMap::new(),
@@ -176,6 +189,7 @@ impl<'a> Planner<'a> {
     fn find_work(&mut self) {
         if self.sets.coverage_known() {
             self.work = self.sets.unindexed.clone();
+            self.leave_held();
             return;
         }
         // A partial replacement of a segment of unknown coverage is refused at commit, for ever.
@@ -218,7 +232,7 @@ impl<'a> Planner<'a> {
         }
         for segment in self.resolved.segments.clone() {
             let covers = self.effective(segment);
-            if covers.is_empty() || covers.is_subset(&self.work) {
+            if covers.is_empty() || covers.is_subset(&self.work) || !covers.is_disjoint(&self.held()) {
                 continue;
             }
             if policy == Absorb::All {
@@ -290,7 +304,8 @@ impl<'a> Planner<'a> {
 
     /// Copying reads and writes the segment's files; absorbing reads the column of its fragments.
     fn copy_is_cheaper(&self, segment: &IndexMetadata) -> bool {
-        if segment.files.is_empty() {
+        // Rows that moved would have to be told from old ones by their way through the history.
+        if segment.files.is_empty() || self.lineage.is_some() {
             return false;
         }
         let size: u64 = segment.files.iter().map(|f| f.size_bytes).fold(0, u64::saturating_add);
@@ -303,7 +318,12 @@ impl<'a> Planner<'a> {
         loop {
             let partly = self.resolved.segments.iter().copied().find(|segment| {
                 let covers = self.effective(segment);
-                !covers.is_disjoint(&self.work) && !covers.is_subset(&self.work)
+                // Under a history a segment may cover a fragment that others name: only what it names itself it cannot share.
+                let shares = match &self.lineage {
+                    Some(lineage) => !lineage.names(segment.uuid).is_disjoint(&self.work),
+                    None => !covers.is_disjoint(&self.work),
+                };
+                shares && !covers.is_subset(&self.work)
             });
             match partly {
                 Some(segment) => {
@@ -364,7 +384,9 @@ impl<'a> Planner<'a> {
             tasks.push(self.task(0, Vec::new(), 0, None, options));
         }
         self.warnings.extend(sources.notes());
-        let fates = if tasks.is_empty() { self.nothing_changes() } else { self.fates(&tasks)? };
+        self.check_held()?;
+        let mut fates = if tasks.is_empty() { self.nothing_changes() } else { self.fates(&tasks)? };
+        self.tell_history(&mut fates, &tasks);
         self.agree_with_kept(&fates, &mut tasks).await?;
         let groups = self.groups(indices, &fates, &tasks);
         let estimate = estimate(&costs);
@@ -507,7 +529,16 @@ impl<'a> Planner<'a> {
             existing: &existing,
             new: &new,
         };
-        let mut fates = decide(&proposal).map_err(Error::from)?;
+        let mut fates = match &self.lineage {
+            Some(lineage) => {
+                let incoming: Vec<_> = new.iter().map(|s| (s.uuid, &s.declared, s.dataset_version)).collect();
+                let landing = lineage.land(&incoming);
+                let derivation =
+                    Derivation { remaining: &landing.remaining, lost: &landing.lost, loser: lineage.loser(&landing) };
+                decide_derived(&proposal, Some(&derivation)).map_err(Error::from)?
+            }
+            None => decide(&proposal).map_err(Error::from)?,
+        };
         let why = "the index is created anew";
         fates.extend(self.replaced.iter().map(|uuid| SegmentFate { uuid: *uuid, fate: Fate::Removed, why: why.to_owned() }));
         Ok(fates)

@@ -10,21 +10,23 @@ use uuid::Uuid;
 
 use super::files::{deletions, live_row_ids, planned_deletions};
 use super::freshness::Freshness;
-use super::plan::RefreshPlan;
+use super::lineage::{Incoming, Lineage, Rewritten, check_merge, is_foreign};
+use super::plan::{Job, RefreshPlan};
 use super::planner::existing_of;
 use super::resolve::{check_creatable, never_gone};
 use super::task::{BuiltSegment, IndexTarget};
-use crate::coverage::fate::{Fate, NewSegment, Proposal, SegmentFate, decide, uuid_in_use};
+use crate::coverage::fate::{Derivation, Fate, NewSegment, Proposal, SegmentFate, decide, decide_derived, uuid_in_use};
 use crate::coverage::prune::{Change, FragmentKey, LeftOut, change_of, needs_deletions};
 use crate::coverage::sets::effective;
 use crate::error::{Error, ErrorCode, Result};
-use crate::format::flags::check_write;
+use crate::format::flags::check_write_tagged;
 use crate::format::index_metadata::{IndexFile, IndexMetadata};
 use crate::format::manifest::Manifest;
-use crate::format::reuse_v0::check_derivable;
 use crate::format::row::RowDomain;
 use crate::index::{IndexMethod, method_by_name};
 use crate::lists::set_of;
+use crate::reuse::explain;
+use crate::reuse::withdraw::withdraw;
 use crate::table::Table;
 use crate::table::publish::IndexChange;
 
@@ -43,16 +45,21 @@ pub enum Verdict {
 /// `UNSUPPORTED_FEATURE`, the commit rules' codes, and those of reading.
 pub async fn verify(table: &Table, plan: &RefreshPlan, built: &[BuiltSegment]) -> Result<Verdict> {
     let file = table.manifest().clone();
-    check_derivable(&file.indices)?;
+    if plan.job() == Some(Job::Merge) {
+        check_merge(table, &plan.index.target.name)?;
+    }
+    let lineage = Lineage::of(table, &plan.index.target.name).await?;
     let indices = table.indices().await?;
-    let named: Vec<&IndexMetadata> = indices.iter().filter(|e| e.name == plan.index.target.name).collect();
+    // What nobody here knows is left alone, but an index that is created anew takes its place.
+    let foreign = |e: &IndexMetadata| lineage.is_some() && plan.creation().is_none() && is_foreign(e);
+    let named: Vec<&IndexMetadata> = indices.iter().filter(|e| e.name == plan.index.target.name && !foreign(e)).collect();
     check_version(&file.manifest, plan)?;
     match plan.creation() {
         None => check_identity(table, plan, &named).await?,
         Some(creation) => check_creatable(&plan.index.target.name, plan.index.target.field_id, creation, &named)?,
     }
     check_column(&file.manifest, &plan.index.target)?;
-    check_write(&file.manifest, &file.indices)?;
+    check_write_tagged(&file.manifest, &file.indices)?;
     if let Some(uuid) = uuid_in_use(built.iter().map(|b| b.uuid), file.indices.iter().map(|e| e.uuid)) {
         let text = format!("segment {uuid} is in the table's version {} already; nothing was committed", file.manifest.version);
         return Err(Error::new(ErrorCode::UuidInUse, text).with("segment", uuid.to_string()));
@@ -65,19 +72,33 @@ pub async fn verify(table: &Table, plan: &RefreshPlan, built: &[BuiltSegment]) -
         method: method_by_name(&plan.index.target.method)?,
         live: file.manifest.live(),
         named: if plan.creation().is_some() { Vec::new() } else { named },
+        lineage: if plan.creation().is_some() { lineage.map(Lineage::alone) } else { lineage },
         keys: plan.keys(),
         left_out: BTreeMap::new(),
         changes: BTreeMap::new(),
+        withdrawn: false,
     };
-    let claims = attempt.claims(built).await?;
+    let mut claims = attempt.claims(built).await?;
+    let mut defined = plan.creation().is_some() && built.iter().all(|b| b.fragments.is_empty());
+    if !defined {
+        attempt.leave_what_covers_nothing(built, &mut claims);
+    }
     let claimed = |b: &BuiltSegment| claims.get(&b.uuid).is_some_and(|c| !c.is_empty());
-    let defined = plan.creation().is_some() && built.iter().all(|b| b.fragments.is_empty());
-    let kept_built: Vec<&BuiltSegment> = built.iter().filter(|b| defined || claimed(b)).collect();
+    let mut kept_built: Vec<&BuiltSegment> = built.iter().filter(|b| defined || claimed(b)).collect();
+    if kept_built.is_empty() && plan.creation().is_some() && attempt.withdrawn {
+        // The values were rewritten while it was built: what stays is the record of what to build, as Lance leaves it.
+        kept_built.extend(built.first());
+        defined = true;
+    }
     if kept_built.is_empty() {
         return attempt.nothing();
     }
-    let fates = attempt.decide(&kept_built, &claims)?;
-    attempt.check_kept(&fates, &kept_built, &claims).await?;
+    if defined {
+        claims.values_mut().for_each(RoaringBitmap::clear);
+    }
+    let covers = attempt.covers(&kept_built, &claims);
+    let fates = attempt.decide(&kept_built, &claims, &covers)?;
+    attempt.check_kept(&fates, &kept_built, &covers).await?;
     let goes =
         |e: &&IndexMetadata| replaced.contains(&e.uuid) || fates.iter().any(|f| f.uuid == e.uuid && f.fate == Fate::Removed);
     Ok(Verdict::Publish(IndexChange {
@@ -155,10 +176,14 @@ struct Attempt<'a> {
     method: &'static dyn IndexMethod,
     live: RoaringBitmap,
     named: Vec<&'a IndexMetadata>,
+    /// The tagged reuse history, where there is one.
+    lineage: Option<Lineage<'a>>,
     /// Per fragment the files it was planned on.
     keys: BTreeMap<u32, &'a FragmentKey>,
     left_out: BTreeMap<u32, (String, bool)>,
     changes: BTreeMap<u32, Change>,
+    /// Rows that were built moved through the history, and their values were rewritten.
+    withdrawn: bool,
 }
 
 impl Attempt<'_> {
@@ -204,12 +229,14 @@ impl Attempt<'_> {
             let declared: RoaringBitmap = segment.fragments.iter().copied().collect();
             let claimed = match segment.copy_of {
                 Some(source) => self.claim_of_copy(source, &declared),
+                None if self.lineage.is_some() => self.carried(&declared).await?,
                 None => self.pruned(&declared).await?,
             };
             claims.insert(segment.uuid, claimed);
         }
         self.yield_to_others(built, &mut claims);
         self.drop_outdated(built, &mut claims);
+        self.yield_to_unknown(built, &mut claims);
         Ok(claims)
     }
 
@@ -254,6 +281,96 @@ impl Attempt<'_> {
             }
         }
         Ok(claimed)
+    }
+
+    /// What stays of a segment under a tagged history: also fragments whose rows a recorded transition moved, unless values were
+    /// rewritten in place on the way (spec fragment-reuse §10, §16.2).
+    async fn carried(&mut self, declared: &RoaringBitmap) -> Result<RoaringBitmap> {
+        let gone = declared - &self.live;
+        let moved = self.lineage.as_ref().map(|lineage| lineage.moved(&gone)).unwrap_or_default();
+        let there = self.pruned(&(declared - &moved)).await?;
+        let Some(lineage) = self.lineage.as_ref().filter(|_| !moved.is_empty()) else { return Ok(there) };
+        if self.method.name() == "NGRAM" {
+            // Lance carries these in no commit; their files would be read as if nothing had moved once the history is trimmed.
+            let why = "its rows moved, and an NGRAM segment is not committed across that: build it anew";
+            self.leave_all(declared, why);
+            return Ok(RoaringBitmap::new());
+        }
+        let field = self.plan.index.target.field_id;
+        let (rewritten, why) = match lineage.rewritten(self.plan.v_plan, field, &moved, &self.keys).await? {
+            Rewritten::Fragments(rewritten) => (rewritten, "its rows moved to fragments where the column was rewritten in place"),
+            Rewritten::Unknown => {
+                (moved.clone(), "its rows moved, and versions since were cleaned up that could tell whether they were rewritten")
+            }
+        };
+        let changed = &(&(declared & &self.live) - &there) | &rewritten;
+        let left = withdraw(Some(lineage.ledger()), &self.live, &(&(declared & &self.live) | &moved), &changed);
+        let withdrawn = &(&there | &moved) - &left;
+        self.withdrawn |= !withdrawn.is_empty();
+        self.leave_all(&withdrawn, why);
+        Ok(left)
+    }
+
+    fn leave_all(&mut self, fragments: &RoaringBitmap, why: &str) {
+        for fragment in fragments {
+            self.leave_out(fragment, why.to_owned(), false);
+        }
+    }
+
+    /// What segments name that nobody here knows is not named again.
+    fn yield_to_unknown(&mut self, built: &[BuiltSegment], claims: &mut BTreeMap<Uuid, RoaringBitmap>) {
+        let held = self.lineage.as_ref().map(Lineage::held).unwrap_or_default();
+        for segment in built {
+            let Some(claim) = claims.get_mut(&segment.uuid).filter(|claim| !claim.is_disjoint(&held)) else { continue };
+            // Without the fragments that moved, the rows in its files would be taken for others.
+            let gone = if (&*claim & &held).is_subset(&self.live) { &*claim & &held } else { claim.clone() };
+            *claim -= &gone;
+            for fragment in gone {
+                let why = "a segment of a type or format version that is not known names it, or fragments built with it";
+                self.left_out.entry(fragment).or_insert((why.to_owned(), false));
+            }
+        }
+    }
+
+    /// Takes back segments that would be committed without covering anything, and those that cannot stand beside others.
+    fn leave_what_covers_nothing(&mut self, built: &[BuiltSegment], claims: &mut BTreeMap<Uuid, RoaringBitmap>) {
+        let leaving = set_of(self.plan.segments.iter().filter(|s| s.fate == Fate::Removed).map(|s| s.uuid));
+        loop {
+            let Some(lineage) = &self.lineage else { return };
+            let new = incoming(built, claims);
+            let landing = lineage.land(&new);
+            let idle = new.iter().zip(&landing.covers).find(|(_, covers)| covers.is_empty()).map(|((uuid, ..), _)| *uuid);
+            let beside = lineage.loser(&landing).filter(|uuid| !leaving.contains(uuid));
+            let beside = beside.map(|uuid| (uuid, lineage.names(uuid)));
+            let (uuid, why, covered) = match (idle, beside) {
+                (Some(uuid), _) => {
+                    let claim = claims.get(&uuid).cloned().unwrap_or_default();
+                    let went = &lineage.ledger().reach(&claim) & &self.live;
+                    let others = self.staying().into_iter().fold(RoaringBitmap::new(), |all, (_, covers)| all | covers);
+                    let covered = !went.is_empty() && went.is_subset(&others);
+                    let what = if covered { "others cover by now" } else { "hold rows of fragments that nobody built, too" };
+                    (uuid, format!("its rows moved to fragments ({}) that {what}", explain::list(&went)), covered)
+                }
+                (None, Some((other, names))) => {
+                    let sharing = new.iter().find(|(_, claim, _)| !names.is_disjoint(claim)).map(|(uuid, ..)| *uuid);
+                    let Some(uuid) = sharing else { return };
+                    (uuid, format!("segment {other} names fragments that were built with it, and stays"), false)
+                }
+                (None, None) => return,
+            };
+            for fragment in claims.insert(uuid, RoaringBitmap::new()).unwrap_or_default() {
+                self.leave_out(fragment, why.clone(), covered);
+            }
+        }
+    }
+
+    /// The live fragments each segment will cover.
+    fn covers(&self, built: &[&BuiltSegment], claims: &BTreeMap<Uuid, RoaringBitmap>) -> BTreeMap<Uuid, RoaringBitmap> {
+        let Some(lineage) = &self.lineage else { return claims.clone() };
+        let new: Vec<Incoming<'_>> =
+            built.iter().filter_map(|b| Some((b.uuid, claims.get(&b.uuid)?, b.dataset_version))).collect();
+        let landing = lineage.land(&new);
+        crate::lists::map_of(new.iter().map(|(uuid, ..)| *uuid).zip(landing.covers))
     }
 
     /// Fragments that others cover by now are theirs: two refreshes never claim the same fragment.
@@ -303,7 +420,12 @@ impl Attempt<'_> {
         }
     }
 
-    fn decide(&self, built: &[&BuiltSegment], claims: &BTreeMap<Uuid, RoaringBitmap>) -> Result<Vec<SegmentFate>> {
+    fn decide(
+        &self,
+        built: &[&BuiltSegment],
+        claims: &BTreeMap<Uuid, RoaringBitmap>,
+        covers: &BTreeMap<Uuid, RoaringBitmap>,
+    ) -> Result<Vec<SegmentFate>> {
         let target = &self.plan.index.target;
         let existing: Vec<_> = self.named.iter().map(|e| existing_of(e)).collect();
         let new: Vec<NewSegment> = built
@@ -314,7 +436,7 @@ impl Attempt<'_> {
                 covering_fields: Vec::new(),
                 type_url: b.details.0.type_url.clone(),
                 declared: b.fragments.iter().copied().collect(),
-                claimed: claims.get(&b.uuid).cloned().unwrap_or_default(),
+                claimed: covers.get(&b.uuid).cloned().unwrap_or_default(),
                 dataset_version: b.dataset_version,
             })
             .collect();
@@ -326,7 +448,12 @@ impl Attempt<'_> {
             existing: &existing,
             new: &new,
         };
-        decide(&proposal).map_err(Error::from)
+        let Some(lineage) = &self.lineage else { return decide(&proposal).map_err(Error::from) };
+        let new: Vec<Incoming<'_>> =
+            built.iter().filter_map(|b| Some((b.uuid, claims.get(&b.uuid)?, b.dataset_version))).collect();
+        let landing = lineage.land(&new);
+        let derivation = Derivation { remaining: &landing.remaining, lost: &landing.lost, loser: lineage.loser(&landing) };
+        decide_derived(&proposal, Some(&derivation)).map_err(Error::from)
     }
 
     /// What the commit rules do not look at: details, row identity and stale rows of the segments that stay.
@@ -334,7 +461,7 @@ impl Attempt<'_> {
         &self,
         fates: &[SegmentFate],
         built: &[&BuiltSegment],
-        claims: &BTreeMap<Uuid, RoaringBitmap>,
+        covers: &BTreeMap<Uuid, RoaringBitmap>,
     ) -> Result<()> {
         let stays = |e: &&IndexMetadata| fates.iter().any(|f| f.uuid == e.uuid && f.fate == Fate::Kept);
         let kept: Vec<&IndexMetadata> = self.named.iter().copied().filter(stays).collect();
@@ -342,10 +469,17 @@ impl Attempt<'_> {
         if target.type_url.ends_with("InvertedIndexDetails") {
             check_details(self.method, &target.name, &kept, built)?;
         }
-        let incoming = claims.values().fold(RoaringBitmap::new(), |all, claim| all | claim);
+        let incoming = covers.values().fold(RoaringBitmap::new(), |all, covers| all | covers);
         let cleared = set_of(self.plan.segments.iter().filter(|s| s.fate == Fate::Kept).map(|s| s.uuid));
         let mut freshness = Freshness::new(self.table, self.method).await?;
+        let mut named = self.lineage.as_ref().map(Lineage::held).unwrap_or_default();
         for segment in kept {
+            if let Some(names) = self.lineage.as_ref().map(|lineage| lineage.names(segment.uuid)) {
+                if !names.is_disjoint(&named) {
+                    return Err(self.plan_again(segment, "it names fragments that another segment names as well"));
+                }
+                named |= names;
+            }
             if freshness.domain(segment) != target.row_domain {
                 return Err(self.plan_again(segment, "it stores another kind of row identity than what was built"));
             }
@@ -406,6 +540,11 @@ impl Attempt<'_> {
             raw: bytes::Bytes::new(),
         }
     }
+}
+
+fn incoming<'a>(built: &[BuiltSegment], claims: &'a BTreeMap<Uuid, RoaringBitmap>) -> Vec<Incoming<'a>> {
+    let claimed = |b: &BuiltSegment| Some((b.uuid, claims.get(&b.uuid).filter(|c| !c.is_empty())?, b.dataset_version));
+    built.iter().filter_map(claimed).collect()
 }
 
 /// A full text index is read with one configuration for all of its segments; the details of other methods say nothing of it.

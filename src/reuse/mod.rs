@@ -6,12 +6,14 @@
 //! matters about an index segment; `coverage` derives what each covers, with the reason; `walk` carries row addresses through.
 //! `retention` decides what a trim keeps, `legacy` is its rule for version-0 records, `superseded` what a prune removes,
 //! `withdraw` what an in-place rewrite takes away, `remap` what a segment could claim after its file is rewritten, `collect`
-//! which row maps nobody names. `explain` says all of it in sentences.
+//! which row maps nobody names, `landing` what becomes of an index when segments are committed. `explain` says all of it in
+//! sentences.
 
 pub mod collect;
 pub mod content;
 pub mod coverage;
 pub mod explain;
+pub mod landing;
 pub mod ledger;
 pub mod legacy;
 pub mod remap;

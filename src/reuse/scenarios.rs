@@ -243,3 +243,43 @@ fn remap_outcomes() {
         assert_eq!(shown, case.cells["result"], "{}", case.id);
     }
 }
+
+/// Rows about commits of ours, and the test that tries them: of `landing`, or of the fixtures.
+const COMMITS: [(&str, &str); 24] = [
+    ("FRI-A-29", "others_stay"),
+    ("FRI-H-04", "nothing_twice"),
+    ("FRI-H-08", "nothing_is_named_twice"),
+    ("FRI-O-01", "what_is_covered_anew_goes"),
+    ("FRI-O-05", "withdrawn_segments_tell_what_to_build"),
+    ("FRI-O-09", "what_is_built_anew_drains_the_history"),
+    ("FRI-O-17", "what_only_translates_stays_beside_new_fragments"),
+    ("FRI-S-12", "a_segment_built_before_a_partition_lands_translating"),
+    ("FRI-S-16", "a_segment_built_before_a_partition_lands_translating"),
+    ("FRI-S-17", "a_segment_built_before_a_partition_lands_translating"),
+    ("FRI-S-18", "a_segment_built_before_a_partition_lands_translating"),
+    ("FRI-S-19", "what_only_translates_stays_beside_new_fragments"),
+    ("FRI-S-20", "a_segment_built_before_an_in_place_rewrite_lands_without_it"),
+    ("FRI-S-21", "a_segment_built_before_an_in_place_rewrite_lands_without_it"),
+    ("FRI-S-22", "nothing_is_named_twice"),
+    ("FRI-S-23", "nothing_is_named_twice"),
+    // Where Lance throws the old segment away, it stays.
+    ("FRI-S-24", "what_only_translates_stays_beside_new_fragments"),
+    ("FRI-S-25", "a_refresh_covers_what_lances_reader_does_not"),
+    ("FRI-S-36", "the_parts_of_a_transition_cover_together"),
+    // Lance commits what nobody can use; it is refused.
+    ("FRI-U-16", "a_refresh_covers_what_lances_reader_does_not"),
+    ("FRI-W-23", "a_segment_built_before_an_in_place_rewrite_lands_without_it"),
+    ("FRI-W-24", "withdrawn_segments_tell_what_to_build"),
+    ("FRI-X-26", "a_segment_built_before_a_partition_lands_translating"),
+    ("FRI-X-29", "a_segment_built_before_an_in_place_rewrite_lands_without_it"),
+];
+
+#[test]
+fn rows_about_commits_are_tried_where_it_says() {
+    let (rows, tests) = (rows(), [include_str!("landing.rs"), include_str!("../../tests/support/reuse_commits.rs")]);
+    for (row, test) in COMMITS {
+        assert!(rows.contains_key(row), "{row} is not in the table");
+        let named = format!("fn {test}(");
+        assert!(tests.iter().any(|file| file.contains(&named)), "{row}: there is no test {test}");
+    }
+}

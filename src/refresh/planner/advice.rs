@@ -104,7 +104,9 @@ impl Planner<'_> {
     pub(super) fn groups(&self, indices: &[IndexMetadata], fates: &[SegmentFate], tasks: &[BuildTask]) -> Groups {
         let stored = &self.table.manifest().indices;
         let options = Compaction::new(&CompactionOptions::default(), &self.manifest.config, self.manifest.has_stable_row_ids());
-        let layout = Layout::of(self.manifest, stored, indices, &BTreeMap::new(), option_name);
+        // Under a tagged history Lance groups by what segments name, not by what they cover through it (fragment-reuse §9.6).
+        let counting = if self.lineage.is_some() { stored } else { indices };
+        let layout = Layout::of(self.manifest, stored, counting, &BTreeMap::new(), option_name);
         let (Ok(options), Ok(mut layout)) = (options, layout) else { return Groups::default() };
         let mergeable = |layout: &Layout| compaction::plan(layout, &options).ok().map(|plan| plan.mergeable());
         let before = mergeable(&layout);

@@ -42,7 +42,7 @@ const ADVICE: Record<string, Advice> = {
   UNSUPPORTED_ENCODING: { title: "A file is encoded in a way that Whetstone does not read", steps: ["The index can be refreshed with Lance's SDK (optimize_indices)."] },
   UNSUPPORTED_METHOD: { title: "This kind of index cannot be refreshed here", steps: ["Lance's SDK can: optimize_indices keeps its parameters."] },
   UNSUPPORTED_TYPE: { title: "The column has a type that Whetstone does not index", steps: ["The index can be refreshed with Lance's SDK (optimize_indices)."] },
-  HISTORY_UNSUPPORTED: { title: "The table's fragment reuse history is not supported", steps: ["Coverage on this table has to be translated through its history, which this release does not do."] },
+  HISTORY_UNSUPPORTED: { title: "The table's fragment reuse history is not supported", steps: ["The history holds records this release does not know, or the job is one it does not do on such tables; the message says which. Lance's own maintenance can do it."] },
   CORRUPT_FILE: { title: "A file of the table is damaged or missing", steps: ["Check that the object below is complete. If versions are being cleaned up, reload the table."], retry: true },
   STORE_UNREACHABLE: { title: "The store did not answer", steps: ["Check the address and the network, then try again."], retry: true },
   STORE_DENIED: { title: "The store refused access", steps: ["Give keys that may read this table, or make it public. Keys stay in the memory of this tab."], retry: true },
