@@ -1,9 +1,10 @@
 //! Refreshing or creating one index: plan → tasks → built segments → verified commit → report (design §7).
 //!
 //! `plan`, `task` and `report` are the documents; `planner` decides, `resolve` finds the index by name, `freshness` is the
-//! I/O half of the stale rule, `lineage` what a tagged reuse history makes of all this, `check` refuses plans that cannot be run, `sources` finds out which segments need not be read
-//! from their column again, `build` runs one task, `merge` one that takes such segments from their files, `verify` recomputes every
-//! decision from the manifest of a commit attempt, and `commit` publishes through the one loop of the table layer.
+//! I/O half of the stale rule, `lineage` what a tagged reuse history makes of all this, `check` refuses plans that cannot be run,
+//! `sources` finds out which segments need not be read from their column again, `build` runs one task, `merge` one that takes
+//! such segments from their files, `verify` recomputes every decision from the manifest of a commit attempt, and `commit`
+//! publishes through the one loop of the table layer.
 
 pub mod build;
 pub mod check;
