@@ -507,7 +507,7 @@ fn writing_creates_folders_and_never_overwrites_what_must_be_new() {
     let store = &target.store;
     let data = || vec![Bytes::from_static(b"one "), Bytes::from_static(b"two")];
     let odd = "_indices/a b+c%20é#?/page.lance";
-    assert!(matches!(block_on(store.put_create(odd, data())).unwrap(), Created::Yes));
+    assert!(matches!(block_on(store.put_create(odd, data())).unwrap(), Created::Yes(_)));
     assert!(matches!(block_on(store.put_create(odd, data())).unwrap(), Created::Exists));
     assert_eq!(block_on(store.get(odd, Some(7))).unwrap().as_ref(), b"one two");
     assert!(dir.path().join(odd).is_file(), "the name arrived as it is");
@@ -542,7 +542,7 @@ fn a_create_is_sent_once_and_doubt_is_said() {
         }
     }
     let target = s3(dir.path(), false, |_| None);
-    assert!(matches!(block_on(target.store.put_create("d/x", vec![Bytes::from_static(b"x")])).unwrap(), Created::Yes));
+    assert!(matches!(block_on(target.store.put_create("d/x", vec![Bytes::from_static(b"x")])).unwrap(), Created::Yes(_)));
     assert!(matches!(block_on(target.store.put_create("d/x", vec![Bytes::from_static(b"x")])).unwrap(), Created::Exists));
     let seen = target.server.seen.lock().unwrap();
     assert_eq!(seen[0].header("if-none-match"), Some("*"));

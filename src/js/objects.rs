@@ -94,7 +94,7 @@ pub fn store_put(id: u32, path: String, data: Uint8Array, create: bool) -> u32 {
             return word("written");
         }
         match store.put_create(&path, data).await? {
-            Created::Yes => word("created"),
+            Created::Yes(_) => word("created"),
             Created::Exists => word("exists"),
             Created::Unclear(error) => Ok(Array::of2(&JsValue::from_str("unclear"), &error_to_js(&error)).into()),
         }

@@ -299,7 +299,7 @@ async fn create(store: &Store, path: &str, chunks: Vec<bytes::Bytes>, size: u64)
             store.env().sleep(UPLOAD_WAIT_MS << attempt).await;
         }
         let error = match store.put_create(path, chunks.clone()).await? {
-            Created::Yes => return Ok(()),
+            Created::Yes(_) => return Ok(()),
             Created::Exists if lost.is_none() => {
                 let text = format!("{path} is there already; it was not overwritten");
                 return Err(Error::new(ErrorCode::UuidInUse, text).with("object", path));

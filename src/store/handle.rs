@@ -1,15 +1,14 @@
 //! [`Store`]: one table root on any `ObjectStore`.
 
-use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt, TryStreamExt};
-use object_store::list::{PaginatedListOptions, PaginatedListStore};
+use object_store::list::PaginatedListStore;
 use object_store::path::Path;
-use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
+use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, PutResult};
 
 use super::fault::{Fault, FaultKind, fault_of, store_error};
 use super::meter::{Meter, RequestCounts, RequestHook, RequestRecord};
@@ -19,7 +18,7 @@ use super::target::Opener;
 use super::trust::{Commits, Trust};
 use crate::env::EnvRef;
 use crate::error::{Changed, Error, ErrorCode, Result};
-use crate::lists::{sorted_by, sorted_by_key};
+use crate::lists::sorted_by_key;
 
 /// Ranges closer than this are read as one, in bytes (design §8).
 const GAP: u64 = 64 * 1024;
@@ -27,8 +26,6 @@ const GAP: u64 = 64 * 1024;
 const MERGED: u64 = 8 * 1024 * 1024;
 /// Requests in flight for one call.
 const IN_FLIGHT: usize = 6;
-/// Most names of one folder.
-const LISTED: usize = 5_000_000;
 /// An object read whole without a known size may not be larger, in bytes.
 const WHOLE: u64 = 1 << 30;
 
@@ -54,24 +51,11 @@ pub enum StoreKind {
     Memory,
 }
 
-/// One name of a listing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Last path segment.
-    pub name: String,
-    /// Size in bytes.
-    pub size: u64,
-    /// Entity tag, where the listing has one.
-    pub etag: Option<String>,
-    /// Modification time in Unix milliseconds, where the listing has one.
-    pub modified_ms: Option<i64>,
-}
-
 /// Outcome of a create-if-absent.
 #[derive(Debug)]
 pub enum Created {
-    /// We created it.
-    Yes,
+    /// We created it; the entity tag that the store gave it, where it says one.
+    Yes(Option<String>),
     /// The store says that it was there already; only reading it tells whose it is.
     Exists,
     /// It is not known whether it was created; reading tells.
@@ -81,14 +65,14 @@ pub enum Created {
 /// A table root (or branch root, or any folder) on a store. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
-    object: Arc<dyn ObjectStore>,
+    pub(super) object: Arc<dyn ObjectStore>,
     root: Path,
     kind: StoreKind,
-    env: EnvRef,
+    pub(super) env: EnvRef,
     meter: Arc<Meter>,
     /// HTTP transports meter themselves, with real methods and statuses.
     metered_below: bool,
-    pages: Option<Arc<dyn PaginatedListStore>>,
+    pub(super) pages: Option<Arc<dyn PaginatedListStore>>,
     /// Another way to the same table, should this one refuse to list.
     other: Option<Arc<Store>>,
     opener: Option<Arc<Opener>>,
@@ -295,7 +279,7 @@ impl Store {
         self.kind != StoreKind::Static
     }
 
-    fn locate(&self, path: &str) -> Result<Path> {
+    pub(super) fn locate(&self, path: &str) -> Result<Path> {
         if self.root.as_ref().is_empty() {
             return parse(path);
         }
@@ -351,115 +335,13 @@ impl Store {
             .collect()
     }
 
-    /// The objects directly below `dir` (not folders), sorted by name. A folder that does not exist is empty.
-    pub async fn list(&self, dir: &str) -> Result<Vec<Entry>> {
-        if self.pages.is_some() {
-            let mut entries = Vec::new();
-            let mut token = None;
-            loop {
-                let (page, next) = with_retries(&self.env, || self.page(dir, None, token.clone())).await?;
-                entries.extend(page);
-                if next.is_none() {
-                    return Ok(each_once(entries));
-                }
-                if next == token || entries.len() > LISTED {
-                    let text =
-                        format!("the listing of {dir} does not end: its pages repeat themselves, or name over {LISTED} objects");
-                    return Err(Error::new(ErrorCode::StoreUnreachable, text).with("object", dir));
-                }
-                token = next;
-            }
-        }
-        with_retries(&self.env, || self.list_folder(dir)).await
-    }
-
-    /// Names of the folders directly below `dir`, sorted.
-    pub async fn folders(&self, dir: &str) -> Result<Vec<String>> {
-        let location = self.locate(dir)?;
-        let below = |path: &Path| Some(path.as_ref().strip_prefix(location.as_ref())?.trim_matches('/').to_owned());
-        let mut names = Vec::new();
-        let mut token = None;
-        loop {
-            let (found, next) = match &self.pages {
-                Some(pages) => {
-                    with_retries(&self.env, || async {
-                        let options =
-                            PaginatedListOptions { delimiter: Some("/".into()), page_token: token.clone(), ..Default::default() };
-                        let timer = self.start();
-                        let listed = pages.list_paginated(Some(&format!("{location}/")), options).await;
-                        self.finish(timer, "LIST", dir, None, 0, 0, status_of("LIST", &listed));
-                        let page = listed.map_err(|error| listing_error(dir, &error))?;
-                        Ok((page.result.common_prefixes, page.page_token))
-                    })
-                    .await?
-                }
-                None => {
-                    with_retries(&self.env, || async {
-                        let timer = self.start();
-                        let listed = self.object.list_with_delimiter(Some(&location)).await;
-                        self.finish(timer, "LIST", dir, None, 0, 0, status_of("LIST", &listed));
-                        match listed {
-                            Ok(list) => Ok((list.common_prefixes, None)),
-                            Err(object_store::Error::NotFound { .. }) => Ok((Vec::new(), None)),
-                            Err(error) => Err(listing_error(dir, &error)),
-                        }
-                    })
-                    .await?
-                }
-            };
-            names.extend(found.iter().filter_map(below).filter(|name| !name.is_empty() && !name.contains('/')));
-            token = next;
-            if token.is_none() {
-                return Ok(sorted_by(names, Ord::cmp));
-            }
-        }
-    }
-
-    /// The first `max` objects below `dir` in name order and whether they are all. Stores that do not list in order give
-    /// everything.
-    pub async fn list_page(&self, dir: &str, max: usize) -> Result<(Vec<Entry>, bool)> {
-        if self.pages.is_none() {
-            return Ok((self.list(dir).await?, true));
-        }
-        let (entries, next) = with_retries(&self.env, || self.page(dir, Some(max), None)).await?;
-        Ok((entries, next.is_none()))
-    }
-
-    async fn list_folder(&self, dir: &str) -> Result<Vec<Entry>> {
-        let location = self.locate(dir)?;
-        let timer = self.start();
-        let listed = self.object.list_with_delimiter(Some(&location)).await;
-        let status = status_of("LIST", &listed);
-        self.finish(timer, "LIST", dir, None, 0, 0, status);
-        let entries: Vec<Entry> = match listed {
-            Ok(list) => list.objects.into_iter().filter_map(|meta| entry(&location, meta)).collect(),
-            Err(object_store::Error::NotFound { .. }) => Vec::new(),
-            Err(error) => return Err(listing_error(dir, &error)),
-        };
-        Ok(each_once(entries))
-    }
-
-    async fn page(&self, dir: &str, max: Option<usize>, token: Option<String>) -> Result<(Vec<Entry>, Option<String>)> {
-        let location = self.locate(dir)?;
-        let pages = self.pages.as_ref().ok_or_else(|| Error::internal("the store does not list in pages"))?;
-        let options =
-            PaginatedListOptions { delimiter: Some("/".into()), max_keys: max, page_token: token, ..Default::default() };
-        let timer = self.start();
-        let listed = pages.list_paginated(Some(&format!("{location}/")), options).await;
-        let status = status_of("LIST", &listed);
-        self.finish(timer, "LIST", dir, None, 0, 0, status);
-        let page = listed.map_err(|error| listing_error(dir, &error))?;
-        let entries = page.result.objects.into_iter().filter_map(|meta| entry(&location, meta)).collect();
-        Ok((entries, page.page_token))
-    }
-
     /// Writes an object, replacing one of that name.
     pub async fn put(&self, path: &str, data: Payload) -> Result<()> {
         let location = self.locate(path)?;
         let data: PutPayload = data.into_iter().collect();
         with_retries(&self.env, || async {
             let result = self.upload(path, &location, data.clone(), PutMode::Overwrite).await;
-            result.map_err(|error| store_error("PUT", path, &error))
+            result.map(|_| ()).map_err(|error| store_error("PUT", path, &error))
         })
         .await
         .map_err(|error| error.with_changed(Changed::Unknown))
@@ -469,7 +351,10 @@ impl Store {
     pub async fn put_create(&self, path: &str, data: Payload) -> Result<Created> {
         let location = self.locate(path)?;
         let data: PutPayload = data.into_iter().collect();
-        let Err(error) = self.upload(path, &location, data, PutMode::Create).await else { return Ok(Created::Yes) };
+        let error = match self.upload(path, &location, data, PutMode::Create).await {
+            Ok(done) => return Ok(Created::Yes(done.e_tag)),
+            Err(error) => error,
+        };
         let fault = fault_of("PUT", &error);
         match fault.as_ref().and_then(Fault::status) {
             Some(status) if says_exists(status, fault.as_ref().map_or("", |f| &f.what)) => Ok(Created::Exists),
@@ -506,21 +391,30 @@ impl Store {
         result.map_err(|error| store_error("GET", path, &error))
     }
 
-    async fn upload(&self, path: &str, location: &Path, data: PutPayload, mode: PutMode) -> object_store::Result<()> {
+    async fn upload(&self, path: &str, location: &Path, data: PutPayload, mode: PutMode) -> object_store::Result<PutResult> {
         let timer = self.start();
         let size = data.content_length() as u64;
         let result = self.object.put_opts(location, data, PutOptions { mode, ..Default::default() }).await;
         let sent = if result.is_ok() { size } else { 0 };
         self.finish(timer, "PUT", path, None, 0, sent, status_of("PUT", &result));
-        result.map(|_| ())
+        result
     }
 
-    fn start(&self) -> i64 {
+    pub(super) fn start(&self) -> i64 {
         if self.metered_below { 0 } else { self.env.now_ms() }
     }
 
     #[allow(clippy::too_many_arguments)]
-    fn finish(&self, start: i64, method: &str, path: &str, range: Option<Range<u64>>, read: u64, written: u64, status: u16) {
+    pub(super) fn finish(
+        &self,
+        start: i64,
+        method: &str,
+        path: &str,
+        range: Option<Range<u64>>,
+        read: u64,
+        written: u64,
+        status: u16,
+    ) {
         if self.metered_below {
             return;
         }
@@ -553,27 +447,7 @@ fn length_error(path: &str, want: u64, got: usize) -> Error {
     Error::corrupt(path, what).with("expected", want).with("got", got as u64)
 }
 
-fn entry(folder: &Path, meta: ObjectMeta) -> Option<Entry> {
-    let below = meta.location.as_ref().strip_prefix(folder.as_ref())?;
-    let name = below.strip_prefix('/').unwrap_or(below);
-    if name.is_empty() || name.contains('/') {
-        return None;
-    }
-    let modified_ms = Some(meta.last_modified.timestamp_millis()).filter(|ms| *ms != 0);
-    Some(Entry { name: name.to_owned(), size: meta.size, etag: meta.e_tag, modified_ms })
-}
-
-fn listing_error(dir: &str, error: &object_store::Error) -> Error {
-    let refused = match fault_of("LIST", error) {
-        Some(fault) => matches!(fault.kind, FaultKind::Status(400..=499 | 501) | FaultKind::Listing),
-        // An answer that is no listing: a server that serves the folder's page instead.
-        None => true,
-    };
-    let found = store_error("LIST", dir, error);
-    if refused { found.with("listing_refused", true) } else { found }
-}
-
-fn status_of<T>(method: &str, result: &object_store::Result<T>) -> u16 {
+pub(super) fn status_of<T>(method: &str, result: &object_store::Result<T>) -> u16 {
     match result {
         Ok(_) => 200,
         Err(error) => fault_of(method, error).and_then(|fault| fault.status()).unwrap_or(0),
@@ -604,17 +478,6 @@ async fn collect(
         }
     }
     Ok(if rest.is_empty() { first.unwrap_or_default() } else { rest.freeze() })
-}
-
-/// In name order; a listing that repeats a name has it once.
-fn each_once(entries: Vec<Entry>) -> Vec<Entry> {
-    let mut entries = sorted_by(entries, by_name);
-    entries.dedup_by(|later, first| later.name == first.name);
-    entries
-}
-
-fn by_name(a: &Entry, b: &Entry) -> Ordering {
-    a.name.cmp(&b.name)
 }
 
 /// Ranges to read for `ranges`: sorted, disjoint, near ones joined.

@@ -1,8 +1,8 @@
 //! Objects below one root, wherever they are: everything the engine reads or writes goes through [`Store`].
 //!
-//! `handle` is the store itself (ranges, retries, create-if-absent) over any `object_store::ObjectStore`; `target` opens one
-//! from a `descriptor`. Back ends: `dav` (HTTP, WebDAV), `s3`, `rest` (Azure, GCS, signed addresses; `listing` reads their
-//! pages), `host` (callbacks; `local` on std's files), memory. `trust` knows whether a store may decide a commit. Every HTTP
+//! `handle` is the store itself (ranges, retries, create-if-absent) over any `object_store::ObjectStore`, `folder` its listings;
+//! `target` opens one from a `descriptor`. Back ends: `dav` (HTTP, WebDAV), `s3`, `rest` (Azure, GCS, signed addresses; `listing`
+//! reads their pages), both as `verbs`, `host` (callbacks; `local` on std's files), memory. `trust` knows whether a store may decide a commit. Every HTTP
 //! request passes `service`: `permits` in flight, `normalise` for what servers answer, `meter` for counts and the log, and
 //! `fault` for what went wrong on the wire. `fetch` is the transport of wasm.
 
@@ -12,6 +12,7 @@ mod descriptor;
 mod fault;
 #[cfg(target_arch = "wasm32")]
 mod fetch;
+mod folder;
 mod handle;
 mod host;
 mod listing;
@@ -27,11 +28,13 @@ mod s3;
 mod service;
 mod target;
 mod trust;
+mod verbs;
 
 pub use dav::DavStore;
 pub use descriptor::{StoreDescriptor, TargetKind};
 pub use fault::{Fault, FaultKind, is_listing_refused, is_not_found};
-pub use handle::{Created, Entry, Payload, Store, StoreKind};
+pub use folder::Entry;
+pub use handle::{Created, Payload, Store, StoreKind};
 pub use host::{HostEntry, HostIo, HostRead, HostStore};
 #[cfg(not(target_arch = "wasm32"))]
 pub use local::LocalIo;

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use futures::StreamExt;
 use http::header::{ETAG, RANGE};
-use http::{Method, Request, StatusCode};
+use http::{HeaderMap, Method, Request, StatusCode};
 use object_store::client::{HttpClient, HttpError, HttpRequestBody};
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, GetResult, GetResultPayload, ObjectMeta};
@@ -43,6 +43,11 @@ pub async fn delete_with(client: &HttpClient, builder: http::request::Builder, l
         }
         status => Err(Fault::new(FaultKind::Status(status.as_u16()), "DELETE", "").into()),
     }
+}
+
+/// The entity tag that an answer carries, where the host lets us see it.
+pub fn entity_tag(headers: &HeaderMap) -> Option<String> {
+    headers.get(ETAG)?.to_str().ok().map(str::to_owned)
 }
 
 /// What no store of ours does.
@@ -87,7 +92,7 @@ pub async fn get_with(
         Some((range, total)) if asked.is_some() => (range.clone(), total.unwrap_or(range.end)),
         _ => (0..length, length),
     };
-    let e_tag = parts.headers.get(ETAG).and_then(|v| v.to_str().ok()).map(str::to_owned);
+    let e_tag = entity_tag(&parts.headers);
     Ok(GetResult {
         payload: GetResultPayload::Stream(futures::stream::once(async move { Ok(data) }).boxed()),
         meta: ObjectMeta { location: location.clone(), last_modified: chrono::DateTime::UNIX_EPOCH, size, e_tag, version: None },

@@ -8,20 +8,16 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::StreamExt;
-use futures::stream::{self, BoxStream};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, IF_NONE_MATCH};
 use http::{HeaderValue, Method, StatusCode};
 use object_store::client::{HttpClient, HttpRequestBody};
 use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
 use object_store::path::Path;
-use object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMode, PutMultipartOptions,
-    PutOptions, PutPayload, PutResult,
-};
+use object_store::{GetOptions, GetResult, PutMode, PutOptions, PutPayload, PutResult};
 use url::Url;
 
 use super::fault::{Fault, FaultKind};
+use super::verbs::Verbs;
 use super::{listing, plain};
 
 /// Which service is spoken to.
@@ -224,57 +220,32 @@ impl PaginatedListStore for RestStore {
 }
 
 #[async_trait]
-impl ObjectStore for RestStore {
-    async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> object_store::Result<PutResult> {
-        let create = match opts.mode {
+impl Verbs for RestStore {
+    async fn put(&self, location: &Path, payload: PutPayload, options: PutOptions) -> object_store::Result<PutResult> {
+        let create = match options.mode {
             PutMode::Overwrite => false,
             PutMode::Create => true,
             PutMode::Update(_) => return plain::refused("RestStore", "`put_opts` with `PutMode::Update`"),
         };
         let builder = self.begin("PUT", location.as_ref(), Vec::new(), self.put_headers(create)).await?;
         let request = plain::finish(builder, HttpRequestBody::from(payload))?;
-        match self.client.execute(request).await.map_err(plain::wrap)?.status() {
-            status if status.is_success() => Ok(PutResult { e_tag: None, version: None, extensions: Default::default() }),
+        let answer = self.client.execute(request).await.map_err(plain::wrap)?;
+        match answer.status() {
+            status if status.is_success() => {
+                Ok(PutResult { e_tag: plain::entity_tag(answer.headers()), version: None, extensions: Default::default() })
+            }
             status => Err(Fault::new(FaultKind::Status(status.as_u16()), "PUT", "").into()),
         }
     }
 
-    async fn put_multipart_opts(&self, _: &Path, _: PutMultipartOptions) -> object_store::Result<Box<dyn MultipartUpload>> {
-        plain::refused("RestStore", "`put_multipart_opts`")
-    }
-
-    async fn get_opts(&self, location: &Path, options: GetOptions) -> object_store::Result<GetResult> {
+    async fn get(&self, location: &Path, options: GetOptions) -> object_store::Result<GetResult> {
         let builder = self.begin("GET", location.as_ref(), Vec::new(), Vec::new()).await?;
         plain::get_with(&self.client, builder, location, &options).await
     }
 
-    fn delete_stream(
-        &self,
-        locations: BoxStream<'static, object_store::Result<Path>>,
-    ) -> BoxStream<'static, object_store::Result<Path>> {
-        let store = self.clone();
-        let delete = move |location: object_store::Result<Path>| {
-            let store = store.clone();
-            async move {
-                let location = location?;
-                let builder = store.begin("DELETE", location.as_ref(), Vec::new(), Vec::new()).await?;
-                plain::delete_with(&store.client, builder, &location).await.map(|()| location)
-            }
-        };
-        locations.then(delete).boxed()
-    }
-
-    fn list(&self, _: Option<&Path>) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
-        // Pages are asked for one by one.
-        stream::once(async { plain::refused("RestStore", "`list`") }).boxed()
-    }
-
-    async fn list_with_delimiter(&self, _: Option<&Path>) -> object_store::Result<ListResult> {
-        plain::refused("RestStore", "`list_with_delimiter`")
-    }
-
-    async fn copy_opts(&self, _: &Path, _: &Path, _: CopyOptions) -> object_store::Result<()> {
-        plain::refused("RestStore", "`copy_opts`")
+    async fn delete(&self, location: &Path) -> object_store::Result<()> {
+        let builder = self.begin("DELETE", location.as_ref(), Vec::new(), Vec::new()).await?;
+        plain::delete_with(&self.client, builder, location).await
     }
 }
 

@@ -5,18 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::StreamExt;
-use futures::stream::{self, BoxStream};
 use http::Method;
 use object_store::aws::{AmazonS3, AmazonS3Builder, AwsCredentialProvider};
 use object_store::client::HttpClient;
 use object_store::list::PaginatedListStore;
 use object_store::path::Path;
 use object_store::signer::Signer;
-use object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions,
-    PutPayload, PutResult,
-};
+use object_store::{GetOptions, GetResult, ObjectStore, PutOptions, PutPayload, PutResult};
 use url::Url;
 
 use super::crypto::RustCrypto;
@@ -24,6 +19,7 @@ use super::dav::no_retries;
 use super::descriptor::StoreDescriptor;
 use super::plain;
 use super::service::Connector;
+use super::verbs::Verbs;
 use crate::error::{Error, Result};
 
 /// How long a signed address is good for; it is made anew for every request.
@@ -188,19 +184,13 @@ impl fmt::Display for S3Store {
     }
 }
 
-// Only what is used is passed on: the client's other calls (multipart and bulk requests with their XML, copies) would be part
-// of every download of the engine.
 #[async_trait]
-impl ObjectStore for S3Store {
-    async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> object_store::Result<PutResult> {
-        self.inner.put_opts(location, payload, opts).await
+impl Verbs for S3Store {
+    async fn put(&self, location: &Path, payload: PutPayload, options: PutOptions) -> object_store::Result<PutResult> {
+        self.inner.put_opts(location, payload, options).await
     }
 
-    async fn put_multipart_opts(&self, _: &Path, _: PutMultipartOptions) -> object_store::Result<Box<dyn MultipartUpload>> {
-        plain::refused("S3Store", "`put_multipart_opts`")
-    }
-
-    async fn get_opts(&self, location: &Path, options: GetOptions) -> object_store::Result<GetResult> {
+    async fn get(&self, location: &Path, options: GetOptions) -> object_store::Result<GetResult> {
         if !self.sign_queries {
             return self.inner.get_opts(location, options).await;
         }
@@ -208,33 +198,9 @@ impl ObjectStore for S3Store {
         plain::get(&self.client, url.as_str(), location, &options).await
     }
 
-    fn delete_stream(
-        &self,
-        locations: BoxStream<'static, object_store::Result<Path>>,
-    ) -> BoxStream<'static, object_store::Result<Path>> {
-        let store = self.clone();
-        let delete = move |location: object_store::Result<Path>| {
-            let store = store.clone();
-            async move {
-                let location = location?;
-                let url = store.inner.signed_url(Method::DELETE, &location, SIGNED_FOR).await?;
-                plain::delete(&store.client, url.as_str(), &location).await.map(|()| location)
-            }
-        };
-        locations.then(delete).boxed()
-    }
-
-    fn list(&self, _: Option<&Path>) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
-        // Pages are asked for one by one (`list_page`).
-        stream::once(async { plain::refused("S3Store", "`list`") }).boxed()
-    }
-
-    async fn list_with_delimiter(&self, _: Option<&Path>) -> object_store::Result<ListResult> {
-        plain::refused("S3Store", "`list_with_delimiter`")
-    }
-
-    async fn copy_opts(&self, _: &Path, _: &Path, _: CopyOptions) -> object_store::Result<()> {
-        plain::refused("S3Store", "`copy_opts`")
+    async fn delete(&self, location: &Path) -> object_store::Result<()> {
+        let url = self.inner.signed_url(Method::DELETE, location, SIGNED_FOR).await?;
+        plain::delete(&self.client, url.as_str(), location).await
     }
 }
 

@@ -18,6 +18,7 @@ use super::rest::{Access, ContainerAddress, RequestSigner, RestStore, Service, T
 use super::s3::{BucketAddress, S3Store, percent_decode};
 use super::service::{OriginHeaders, StoreService};
 use super::trust::{Commits, Trust, promised};
+use super::verbs::Plain;
 use crate::env::EnvRef;
 use crate::error::{Error, ErrorCode, Result};
 
@@ -152,7 +153,7 @@ fn s3(
     let bucket = S3Store::new(client, &address, descriptor, surroundings.credentials.clone(), sign)?;
     let pages = bucket.pages();
     let root = root_path(&address.key)?;
-    Ok(Store::new(Arc::new(bucket), root, StoreKind::S3, surroundings.env.clone())
+    Ok(Store::new(Arc::new(Plain::new(bucket)), root, StoreKind::S3, surroundings.env.clone())
         .metered_by(meter.clone())
         .with_pages(pages)
         .with_base_uri(&base))
@@ -183,10 +184,10 @@ fn container(
 }
 
 fn rest(store: RestStore, root: Path, kind: StoreKind, surroundings: &Surroundings, meter: &Arc<Meter>, base: &str) -> Store {
-    let store = Arc::new(store);
-    Store::new(store.clone(), root, kind, surroundings.env.clone())
+    let pages = Arc::new(store.clone());
+    Store::new(Arc::new(Plain::new(store)), root, kind, surroundings.env.clone())
         .metered_by(meter.clone())
-        .with_pages(store)
+        .with_pages(pages)
         .with_base_uri(base)
 }
 

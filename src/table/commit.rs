@@ -71,7 +71,7 @@ impl Table {
         let created = store.put_create(&path, vec![next.manifest.clone()]).await;
         let clue = match created {
             // "Created" is believed only with our transaction in the object: some stores overwrite and say the same.
-            Ok(Created::Yes) => None,
+            Ok(Created::Yes(_)) => None,
             Ok(Created::Exists) => Some("the version was there already".to_owned()),
             Ok(Created::Unclear(error)) => Some(error.message().to_owned()),
             Err(error) => {

@@ -85,7 +85,7 @@ fn azure_signs_by_query_and_knows_a_loser_by_409() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("d")).unwrap();
     let target = azure(dir.path());
-    assert!(matches!(block_on(target.store.put_create("d/x y", one())).unwrap(), Created::Yes));
+    assert!(matches!(block_on(target.store.put_create("d/x y", one())).unwrap(), Created::Yes(_)));
     assert!(
         matches!(block_on(target.store.put_create("d/x y", one())).unwrap(), Created::Exists),
         "409 BlobAlreadyExists is certain"
@@ -108,7 +108,7 @@ fn gcs_creates_at_generation_zero() {
         (seen.method == "PUT" && seen.header("x-goog-if-generation-match") == Some("0") && there)
             .then_some(Reply::Status(412, ""))
     });
-    assert!(matches!(block_on(target.store.put_create("d/x", one())).unwrap(), Created::Yes));
+    assert!(matches!(block_on(target.store.put_create("d/x", one())).unwrap(), Created::Yes(_)));
     assert!(matches!(block_on(target.store.put_create("d/x", one())).unwrap(), Created::Exists));
     block_on(target.store.put("d/x", one())).unwrap();
     assert_eq!(block_on(target.store.get_range("d/x", 1..3)).unwrap().as_ref(), b"ne");
@@ -152,7 +152,7 @@ fn a_signer_is_asked_for_every_object_and_may_refuse_listings() {
         std::fs::write(dir.path().join("_versions/latest_version_hint.json"), format!("{{\"version\":{version}}}")).unwrap();
         let target = target_in(dir.path(), descriptor, true, surroundings, |_| None);
         assert_eq!(open(&target).unwrap().version(), version, "by the listing, else by the hint");
-        assert!(matches!(block_on(target.store.put_create("_transactions/a b", one())).unwrap(), Created::Yes));
+        assert!(matches!(block_on(target.store.put_create("_transactions/a b", one())).unwrap(), Created::Yes(_)));
         let asked = signer.asked.lock().unwrap();
         let put = asked.last().unwrap();
         assert_eq!((put.method, put.bucket.as_str(), put.key.as_str()), ("PUT", "bkt", "t.lance/_transactions/a b"));

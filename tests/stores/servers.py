@@ -81,15 +81,20 @@ class S3Like(Server):
 
 
 class Snailmail(S3Like):
-    """moto behind a switch for the three behaviours of stores."""
+    """moto behind a switch for the three behaviours of stores; one request at a time, as moto looks and writes in two steps."""
 
     keys = ("snailmail", "snailmail")
     mode = "enforce"
 
     def arguments(self):
         code = (
-            "import sys, time, snailmail\n"
+            "import sys, threading, time, snailmail\n"
             f"store = snailmail.ObjectStore(behavior=snailmail.StoreBehavior(conditional_writes={self.mode!r}), port={self.port}, bucket='bkt')\n"
+            "app, turn = store.middleware.app, threading.Lock()\n"
+            "def one_at_a_time(environ, start_response):\n"
+            "    with turn:\n"
+            "        return app(environ, start_response)\n"
+            "store.middleware.app = one_at_a_time\n"
             "store.start()\nprint('ready', flush=True)\ntime.sleep(3600)\n"
         )
         return [str(self.servers / "venv/bin/python"), "-c", code]
