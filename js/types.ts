@@ -545,6 +545,8 @@ export interface BuiltSegment {
   stats: Record<string, Json>;
   /** Objects this build wrote, relative to the branch's root. */
   staged: string[];
+  /** When its files were last seen whole, Unix milliseconds; absent = nobody looked. */
+  seen_ms?: Count;
   copy_of: string | null;
   /** The segments whose files it was made of; absent when all was read from the column. */
   merged_from?: string[];

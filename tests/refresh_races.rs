@@ -138,8 +138,10 @@ fn only_files_of_the_segments_own_folder_are_ever_deleted() {
 fn truncated_files_are_not_published() {
     let shared = Shared::new("fragments_one_wide");
     let table = shared.open(1);
-    let mine = planned(&table, "k_idx", json!({}));
+    let mut mine = planned(&table, "k_idx", json!({}));
     block_on(shared.store(5).put(&mine.1[0].staged[0], vec![Bytes::from_static(b"short")])).unwrap();
+    // They are looked at once after they were written, and again when that is long ago (or never was).
+    assert!(mine.1[0].seen_ms.take().is_some());
     let error = commit(&table, &mine).unwrap_err();
     assert_eq!(error.code(), ErrorCode::CorruptFile);
     assert_eq!(shared.open(3).version(), table.version());

@@ -1,5 +1,8 @@
 //! The stored files of one segment.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use crate::error::Result;
 use crate::file::LanceFile;
 use crate::format::index_metadata::{IndexFile, IndexMetadata};
@@ -10,12 +13,21 @@ use crate::store::Store;
 pub struct SegmentFiles {
     store: Store,
     entry: IndexMetadata,
+    /// Files that were opened, where several questions are asked about one segment.
+    opened: Option<Arc<Mutex<BTreeMap<String, LanceFile>>>>,
 }
 
 impl SegmentFiles {
     /// `store` is rooted at the segment folder (`_indices/{uuid}` of the base the entry points to).
     pub fn new(store: Store, entry: IndexMetadata) -> SegmentFiles {
-        SegmentFiles { store, entry }
+        SegmentFiles { store, entry, opened: None }
+    }
+
+    /// Keeps the heads of files that it opened, for itself and its clones.
+    #[must_use]
+    pub fn remembering(mut self) -> SegmentFiles {
+        self.opened = Some(Arc::default());
+        self
     }
 
     /// The segment's folder.
@@ -55,7 +67,16 @@ impl SegmentFiles {
     /// # Errors
     /// Those of [`LanceFile::open`].
     pub async fn open(&self, name: &str) -> Result<LanceFile> {
+        if let Some(opened) = &self.opened
+            && let Some(file) = opened.lock().unwrap_or_else(PoisonError::into_inner).get(name)
+        {
+            return Ok(file.clone());
+        }
         let size = self.entry.files.iter().find(|file| file.path == name).map(|file| file.size_bytes);
-        LanceFile::open(&self.store, name, size).await
+        let file = LanceFile::open(&self.store, name, size).await?;
+        if let Some(opened) = &self.opened {
+            opened.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), file.clone());
+        }
+        Ok(file)
     }
 }

@@ -95,6 +95,7 @@ pub async fn build_segment_as(
         files,
         stats,
         staged,
+        seen_ms: Some(store.env().now_ms()),
         copy_of: copy_of.map(|copy| copy.uuid),
         merged_from,
     })

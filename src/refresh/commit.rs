@@ -82,10 +82,12 @@ impl Built<'_> {
     /// Whether the files are there: Lance removes what no manifest names after some days, and a machine may sleep that long.
     async fn check_files(&self, store: &Store) -> Result<()> {
         let now = store.env().now_ms();
-        if self.checked_ms.get().is_some_and(|then| now.saturating_sub(then) < CHECKED_FOR_MS) {
+        let fresh = |then: i64| (0..CHECKED_FOR_MS).contains(&now.saturating_sub(then));
+        if self.checked_ms.get().is_some_and(fresh) {
             return Ok(());
         }
-        for segment in self.built {
+        // What was built a moment ago was looked at then.
+        for segment in self.built.iter().filter(|segment| !segment.seen_ms.is_some_and(fresh)) {
             check_sizes(store, &format!("_indices/{}", segment.uuid), &segment.files).await?;
         }
         self.checked_ms.set(Some(now));

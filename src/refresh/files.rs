@@ -1,6 +1,10 @@
 //! Reading the small things beside the columns: deletion vectors, row ids, the reuse history, the folder of a segment.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use roaring::RoaringBitmap;
+use uuid::Uuid;
 
 use crate::coverage::prune::FragmentKey;
 use crate::error::{Error, Result};
@@ -18,6 +22,23 @@ use crate::table::base::{base_store, data_file, deletion_file, segment_store};
 /// The folder of a segment, wherever its base is.
 pub fn segment_files(store: &Store, manifest: &Manifest, entry: &IndexMetadata) -> Result<SegmentFiles> {
     Ok(SegmentFiles::new(segment_store(store, manifest, entry)?, entry.clone()))
+}
+
+/// The segments that one plan looks into: their parameters, their rows and their details lie in the same files.
+#[derive(Clone, Default)]
+pub struct Segments(Arc<Mutex<BTreeMap<Uuid, SegmentFiles>>>);
+
+impl Segments {
+    /// [`segment_files`], the same ones for a segment that was asked for before.
+    pub fn files(&self, store: &Store, manifest: &Manifest, entry: &IndexMetadata) -> Result<SegmentFiles> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(files) = known.get(&entry.uuid) {
+            return Ok(files.clone());
+        }
+        let files = segment_files(store, manifest, entry)?.remembering();
+        known.insert(entry.uuid, files.clone());
+        Ok(files)
+    }
 }
 
 /// Deleted offsets named by a fragment key; `None` when the file is gone (its version was cleaned up).

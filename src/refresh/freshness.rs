@@ -6,7 +6,7 @@ use std::sync::Arc;
 use roaring::{RoaringBitmap, RoaringTreemap};
 use uuid::Uuid;
 
-use super::files::{live_row_ids, reuse_history, segment_files};
+use super::files::{Segments, live_row_ids, reuse_history};
 use crate::coverage::stale::{Claimed, Witness, cleared_by_manifest, held_by_address, held_by_id};
 use crate::error::{ErrorCode, Result};
 use crate::format::index_metadata::IndexMetadata;
@@ -34,6 +34,7 @@ pub struct Freshness<'a> {
     table: &'a Table,
     method: &'static dyn IndexMethod,
     history: Option<ReuseHistoryV0>,
+    inside: Segments,
     tagged: Option<Arc<TaggedHistory>>,
     manifests: BTreeMap<u64, Option<Arc<ManifestFile>>>,
     /// Retained versions, listed once.
@@ -55,7 +56,15 @@ impl<'a> Freshness<'a> {
             None => reuse_history(table.store(), &file.manifest, &file.indices).await?,
         };
         let manifests = BTreeMap::from([(file.manifest.version, Some(file.clone()))]);
-        Ok(Freshness { table, method, history, tagged, manifests, versions: None, ids: BTreeMap::new(), stored: BTreeMap::new() })
+        let (ids, stored) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Freshness { table, method, history, tagged, inside: Segments::default(), manifests, versions: None, ids, stored })
+    }
+
+    /// Looks into segments by way of `inside`, which others have looked into, too.
+    #[must_use]
+    pub fn inside(mut self, inside: &Segments) -> Freshness<'a> {
+        self.inside = inside.clone();
+        self
     }
 
     /// Whether readers carry the rows of a segment through a tagged history. They drop what comes to fragments it does not
@@ -230,7 +239,7 @@ impl<'a> Freshness<'a> {
         if let Some(known) = self.stored.get(&segment.uuid) {
             return Ok(known.clone());
         }
-        let files = segment_files(self.table.store(), &self.table.manifest().manifest, segment)?;
+        let files = self.inside.files(self.table.store(), &self.table.manifest().manifest, segment)?;
         let read = match self.method.stored_rows(&files).await {
             Ok(rows) => Ok(Arc::new(rows)),
             Err(error) if unreadable(error.code()) => Err(error.message().to_owned()),

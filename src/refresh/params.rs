@@ -1,14 +1,13 @@
 //! Where the build parameters of a refresh come from: the caller, the existing segments, or the method's defaults.
 
-use super::files::segment_files;
+use super::files::Segments;
 use super::plan::Advice;
 use super::resolve::Resolved;
 use crate::error::{ErrorCode, Result};
 use crate::format::index_metadata::IndexMetadata;
-use crate::format::manifest::Manifest;
 use crate::index::Params;
 use crate::lists::sorted_by_key;
-use crate::store::Store;
+use crate::table::Table;
 
 /// Complete parameters and their origin.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,7 +24,8 @@ pub struct Inherited {
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` for the caller's; transport errors. A segment that cannot be read is only a note.
-pub async fn inherit(store: &Store, manifest: &Manifest, resolved: &Resolved<'_>, given: &Params) -> Result<Inherited> {
+pub async fn inherit(table: &Table, resolved: &Resolved<'_>, segments: &Segments, given: &Params) -> Result<Inherited> {
+    let (store, manifest) = (table.store(), &table.manifest().manifest);
     let method = resolved.method;
     let defaults = method.default_params();
     // Before anything is read: a typo must not depend on what the segments say.
@@ -35,7 +35,7 @@ pub async fn inherit(store: &Store, manifest: &Manifest, resolved: &Resolved<'_>
     }
     let mut notes = Vec::new();
     for segment in newest_first(&resolved.segments) {
-        match method.recover_params(&segment_files(store, manifest, segment)?).await {
+        match method.recover_params(&segments.files(store, manifest, segment)?).await {
             Ok(recovered) => {
                 let mut base = defaults.clone();
                 let missing: Vec<&str> =

@@ -10,7 +10,7 @@ use roaring::RoaringBitmap;
 use uuid::Uuid;
 
 use super::costs::{TaskCost, estimate, read_bytes};
-use super::files::{live_rows, segment_files};
+use super::files::{Segments, live_rows};
 use super::freshness::Freshness;
 use super::lineage::{Lineage, is_foreign};
 use super::options::{Absorb, RefreshOptions};
@@ -53,8 +53,10 @@ pub async fn plan_refresh(table: &Table, index: &str, options: RefreshOptions) -
         .map(|_| indices.iter().filter(known).cloned().collect());
     let resolved = resolve(known.as_deref().unwrap_or(indices), &manifest.schema, index)?;
     check_write_tagged(manifest, &file.indices)?;
-    let inherited = inherit(table.store(), manifest, &resolved, &options.params).await?;
+    let inside = Segments::default();
+    let inherited = inherit(table, &resolved, &inside, &options.params).await?;
     let mut planner = Planner::new(table, &resolved, inherited)?;
+    planner.inside = inside;
     planner.lineage = lineage;
     planner.find_work();
     if !planner.work.is_empty() {
@@ -96,8 +98,10 @@ pub(crate) async fn plan_merge_of(
     options: &RefreshOptions,
 ) -> Result<RefreshPlan> {
     let segments = options.segments()?;
-    let inherited = inherit(table.store(), &table.manifest().manifest, resolved, &options.params).await?;
+    let inside = Segments::default();
+    let inherited = inherit(table, resolved, &inside, &options.params).await?;
     let mut planner = Planner::new(table, resolved, inherited)?;
+    planner.inside = inside;
     planner.job = Job::Merge;
     planner.from_column = from_column;
     let chosen: Vec<&IndexMetadata> = resolved.segments.iter().copied().filter(|s| chosen.contains(&s.uuid)).collect();
@@ -121,6 +125,8 @@ struct Planner<'a> {
     table: &'a Table,
     manifest: &'a Manifest,
     resolved: &'a Resolved<'a>,
+    /// The segments that were looked into.
+    inside: Segments,
     target: IndexTarget,
     params_from: String,
     data_type: DataType,
@@ -165,6 +171,7 @@ impl<'a> Planner<'a> {
             table,
             manifest,
             resolved,
+            inside: Segments::default(),
             target,
             params_from: inherited.from,
             data_type: field_type(&manifest.schema, resolved.field)?,
@@ -260,7 +267,7 @@ impl<'a> Planner<'a> {
 
     /// Repeats until nothing changes: what is absorbed adds to the work, and more work may make another segment stale.
     async fn cure_stale(&mut self) -> Result<()> {
-        let mut freshness = Freshness::new(self.table, self.resolved.method).await?;
+        let mut freshness = Freshness::new(self.table, self.resolved.method).await?.inside(&self.inside);
         let mut checked: BTreeMap<Uuid, RoaringBitmap> = BTreeMap::new();
         loop {
             let before = (self.work.clone(), self.copies.len());
@@ -493,7 +500,7 @@ impl<'a> Planner<'a> {
             if !stays && !self.copies.contains_key(&segment.uuid) {
                 continue;
             }
-            let files = segment_files(self.table.store(), self.manifest, segment)?;
+            let files = self.inside.files(self.table.store(), self.manifest, segment)?;
             let details = self.resolved.method.check_beside(&files, &self.target.params).await?;
             if let (Some(details), None) = (details, &self.target.details) {
                 self.target.repeat_details(&details);

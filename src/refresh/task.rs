@@ -140,6 +140,9 @@ pub struct BuiltSegment {
     pub stats: Map<String, Value>,
     /// Objects this build wrote, relative to the table.
     pub staged: Vec<String>,
+    /// When its files were last seen whole on the store, Unix milliseconds of whoever built it; absent = nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen_ms: Option<i64>,
     /// The segment it is a copy of; null when it was built from the column.
     pub copy_of: Option<Uuid>,
     /// The segments whose files it was made of; empty when all was read from the column.

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::handle::{Table, transaction_of};
 use super::reading::{manifest_path, read_manifest};
-use super::succession::{Ours, Place, place_of};
+use super::succession::{Ours, Place, created_newest, is_strong, place_of};
 use crate::error::{Changed, Error, ErrorCode, Result};
 use crate::format::manifest::ManifestFile;
 use crate::format::naming::Naming;
@@ -70,8 +70,15 @@ impl Table {
         let path = manifest_path(self.naming(), next.version);
         let created = store.put_create(&path, vec![next.manifest.clone()]).await;
         let clue = match created {
-            // "Created" is believed only with our transaction in the object: some stores overwrite and say the same.
-            Ok(Created::Yes(_)) => None,
+            // "Created" alone is not believed: some stores overwrite and say the same.
+            Ok(Created::Yes(tag)) => {
+                if let Some(tag) = tag
+                    && let Some(table) = self.seen_newest(&next, &tag).await
+                {
+                    return Ok(CommitOutcome::Landed(table));
+                }
+                None
+            }
             Ok(Created::Exists) => Some("the version was there already".to_owned()),
             Ok(Created::Unclear(error)) => Some(error.message().to_owned()),
             Err(error) => {
@@ -89,6 +96,20 @@ impl Table {
             let _ = store.delete(&txn).await;
         }
         Ok(outcome)
+    }
+
+    /// The committed version, when one listing settles everything: it names the very object that the store made of our request,
+    /// by its entity tag, and nothing above it. Reading it back would tell no more. `None` settles nothing.
+    async fn seen_newest(&self, next: &NextVersion<'_>, tag: &str) -> Option<Table> {
+        // A store that lets writers replace each other's objects may list what another one wrote with the same tag; one whose
+        // listing told no tag of the version before will tell none of ours.
+        if self.store().commits_anyway() || !self.listed_tag().is_some_and(is_strong) {
+            return None;
+        }
+        let size = next.manifest.len() as u64;
+        let listed = (created_newest(self, next.version, size, tag).await?, size);
+        let file = ManifestFile::parse(&manifest_path(self.naming(), next.version), &next.manifest).ok()?;
+        self.adopt_listed(file, next.manifest.clone(), listed).ok()
     }
 
     /// What a version that carries our transaction amounts to: it counts only as part of the history.

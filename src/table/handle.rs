@@ -246,6 +246,16 @@ impl Table {
         self.with(Fetched { file, bytes: None, listed: None })
     }
 
+    /// The entity tag under which its manifest was listed; `None` = it was not, or the listing tells none.
+    pub(super) fn listed_tag(&self) -> Option<&str> {
+        self.listed.as_ref().map(|(tag, _)| tag.as_str())
+    }
+
+    /// The same table at a version that we made: its manifest, and the entity tag and size under which it is listed.
+    pub(super) fn adopt_listed(&self, file: ManifestFile, bytes: Bytes, listed: (String, u64)) -> Result<Table> {
+        self.with(Fetched { file, bytes: Some(bytes), listed: Some(listed) })
+    }
+
     fn with(&self, fetched: Fetched) -> Result<Table> {
         check_branch(&fetched.file.manifest, self.branch.as_deref())?;
         Ok(Table {

@@ -59,6 +59,28 @@ pub(super) async fn place_of(base: &Table, next: &Ours<'_>) -> Place {
     Place::Unclear(why)
 }
 
+/// Whether a listing ends with `version` as the object of that size and entity tag: its tag as listed. Any doubt is `None`.
+pub(super) async fn created_newest(base: &Table, version: u64, size: u64, tag: &str) -> Option<String> {
+    let newest = listed(base, version).await.ok()??.pop()?;
+    let there =
+        newest.entry.etag.filter(|listed| newest.version == version && newest.entry.size == size && same_tag(listed, tag));
+    there.filter(|_| newest.naming == base.naming())
+}
+
+/// Whether two entity tags are strong and the same. Azure's listings leave the quotes out.
+fn same_tag(a: &str, b: &str) -> bool {
+    is_strong(a) && is_strong(b) && bare(a) == bare(b)
+}
+
+/// Whether an entity tag stands for these very bytes: a weak one may stay while they change.
+pub(super) fn is_strong(tag: &str) -> bool {
+    !tag.starts_with("W/") && !bare(tag).is_empty()
+}
+
+fn bare(tag: &str) -> &str {
+    tag.trim_matches('"')
+}
+
 async fn look(base: &Table, next: &Ours<'_>) -> Result<Place> {
     let Some(listed) = listed(base, next.version).await? else { return without_listing(base, next).await };
     let time = |found: &Listed| found.entry.modified_ms;
@@ -151,4 +173,15 @@ async fn judge(base: &Table, next: &Ours<'_>, above: &ManifestFile, older: Optio
         return Ok(Place::InHistory);
     }
     Ok(Place::Unclear(format!("version {version} is there too and does not show whether it was built on it")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::same_tag;
+
+    #[test]
+    fn tags_are_the_same_with_or_without_quotes_and_never_when_weak() {
+        assert!(same_tag("\"abc\"", "\"abc\"") && same_tag("0x8D", "\"0x8D\""));
+        assert!(!same_tag("\"abc\"", "\"abd\"") && !same_tag("W/\"abc\"", "W/\"abc\"") && !same_tag("", "\"\""));
+    }
 }

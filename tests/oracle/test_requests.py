@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import urllib.parse
 
 import lance
 import pytest
@@ -61,7 +62,27 @@ def test_manifests_with_old_names(fixtures, s3):
     assert show["requests"]["count"] <= 3
 
 
-@pytest.mark.parametrize("name,index", [("fragments_200", "k_idx"), ("fragments_200", "v_idx"), ("btree_all_types", "i64_idx"), ("stale_pages_pruned", "k_idx"), ("stale_pages_pruned", "m_idx"), ("stale_pages_pruned", "z_idx")])
+PLANNED = [
+    ("fragments_200", "k_idx"),
+    ("fragments_200", "v_idx"),
+    ("btree_all_types", "i64_idx"),
+    ("bitmap_all_types", "i64_idx"),
+    ("zonemap_all_types", "i64_idx"),
+    ("bloomfilter_all_types", "str_idx"),
+    ("ngram_types", "text_idx"),
+    ("label_list_types", "list_i32_idx"),
+    ("inverted_types", "text_idx"),
+    ("commit_rules_inverted", "t_fts"),
+    ("legacy_fri_inverted_ngram", "t_idx"),
+    ("legacy_fri_inverted_ngram", "f_idx"),
+    ("stable_row_ids", "k_idx"),
+    ("stale_pages_pruned", "k_idx"),
+    ("stale_pages_pruned", "m_idx"),
+    ("stale_pages_pruned", "z_idx"),
+]
+
+
+@pytest.mark.parametrize("name,index", PLANNED)
 def test_opening_and_planning_on_a_store_that_lists_in_order(fixtures, tmp_path, name, index):
     """Open: a listing and a read. Plan: at most two more, and for each kept segment an older manifest for the stale rule."""
     shutil.copytree(fixtures / "tables" / f"{name}.lance", tmp_path / "t.lance")
@@ -73,19 +94,68 @@ def test_opening_and_planning_on_a_store_that_lists_in_order(fixtures, tmp_path,
         seen = [entry[:3] for entry in server.log]
         assert len(seen) <= 2 + 2 + len(plan["segments"]), seen
         assert sum("/_versions/" in key for _, key, _ in seen) <= 1 + len(plan["segments"]), seen
+        read = [(key, entry[3].get("Range")) for entry in server.log if (key := entry[1])]
+        assert len(read) == len(set(read)), f"the same thing was read twice: {read}"
 
 
-def test_a_commit_is_five_requests(fixtures, tmp_path):
-    """The listing, the transaction, the manifest, a look at whose it is, and one at whether anything came before it; on a store that was raced before."""
+def kinds(log):
+    """What the requests of a log are: listings by folder, objects by folder."""
+    found = []
+    for method, key, query, _ in log:
+        folder = dict(urllib.parse.parse_qsl(query)).get("prefix", "") if not key else key
+        found.append((method if key else "LIST", folder.removeprefix("t.lance/").split("/")[0]))
+    return found
+
+
+COMMIT = [("LIST", "_versions"), ("PUT", "_transactions"), ("PUT", "_versions"), ("LIST", "_versions")]
+
+
+@pytest.fixture
+def raced(fixtures, tmp_path):
+    """A server with a table, raced before, that may be asked to misbehave."""
     shutil.copytree(fixtures / "tables" / "fragments_200.lance", tmp_path / "t.lance")
     with CloudServer(tmp_path) as server:
-        env = {**server.environment, "XDG_CACHE_HOME": str(tmp_path / "cache")}
-        command.run("drop-index", "s3://bkt/t.lance", "v_idx", env=env)
+        server.env = {**server.environment, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+        command.run("drop-index", "s3://bkt/t.lance", "v_idx", env=server.env)
         assert server.count(r"PUT .*race") == 12 * 20
-        plan = tmp_path / "drop.json"
-        plan.write_text(json.dumps(command.run("drop-index", "s3://bkt/t.lance", "k_idx", "--dry-run", env=env)))
         server.log.clear()
-        command.run("drop-index", "s3://bkt/t.lance", "k_idx", "--plan", plan, env=env)
-        seen = [entry[:2] for entry in server.log]
-        assert [method for method, _ in seen] == ["GET", "GET", "GET", "PUT", "PUT", "GET", "GET"], seen
-        assert [key for _, key in seen].count("") == 3, "listings: to open, before the commit, after it"
+        yield server
+
+
+def run_plan(server, tmp_path, *arguments):
+    """The requests of a plan's run, its opening left out."""
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps(command.run(*arguments, "--dry-run", env=server.env)))
+    server.log.clear()
+    report = command.run(*arguments, "--plan", plan, env=server.env)
+    return report, kinds(server.log[2:])
+
+
+def test_a_drop_is_four_requests(raced, tmp_path):
+    """The newest version, the transaction, the manifest, and a listing that shows whose it is and that nothing came before it."""
+    _, seen = run_plan(raced, tmp_path, "drop-index", "s3://bkt/t.lance", "k_idx")
+    assert seen == COMMIT
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_a_refresh_commits_in_four_requests(raced, tmp_path, runs):
+    """However many segments it made: their files were looked at when they were written."""
+    report, seen = run_plan(raced, tmp_path, "refresh", "s3://bkt/t.lance", "k_idx", "--num-segments", runs)
+    assert report["segments_added"] == runs
+    last = max(n for n, (_, folder) in enumerate(seen) if folder == "_indices")
+    assert seen[last + 1 :] == COMMIT, seen
+
+
+def test_without_entity_tags_to_compare_the_version_is_read_back(raced, tmp_path):
+    """A weak tag proves nothing: the newest version is read again before, ours after."""
+    raced.behaviour["tag"] = lambda tag: f"W/{tag}"
+    report, seen = run_plan(raced, tmp_path, "drop-index", "s3://bkt/t.lance", "k_idx")
+    assert [a["outcome"] for a in report["attempts"]] == ["committed"]
+    assert seen == [COMMIT[0], ("GET", "_versions"), *COMMIT[1:3], ("GET", "_versions"), COMMIT[3]]
+
+
+def test_another_object_under_our_number_is_not_taken_for_ours(raced, tmp_path):
+    """The store says that it created our version and lists another object there, of the same size: what can be read decides."""
+    raced.behaviour["tag"] = lambda tag: f'"{tag[2:-1]}0"'
+    report, seen = run_plan(raced, tmp_path, "drop-index", "s3://bkt/t.lance", "k_idx")
+    assert [a["outcome"] for a in report["attempts"]] == ["committed"] and ("GET", "_versions") in seen[3:]

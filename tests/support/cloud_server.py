@@ -29,6 +29,7 @@ class CloudServer(Scripted):
             "same_token": False,  # every page says that there is another one, and names itself
             "rewrite": None,  # called with (method, key, body) of a body on its way, both ways; what it returns arrives
             "redirect": None,  # every request is sent on to this address
+            "tag": None,  # called with the entity tag of an object; what it returns is listed instead
             "page": 1000,
         }
         unknown = set(behaviour) - set(self.behaviour)
@@ -101,9 +102,10 @@ class CloudServer(Scripted):
         page, more = found[:most], len(found) > most
         if self.behaviour["listing"]:
             page = self.behaviour["listing"](page)
+        tag = self.behaviour["tag"] or (lambda tag: tag)
         rows = "".join(
             f"<Contents><Key>{html.escape(key)}</Key><LastModified>{time.strftime('%Y-%m-%dT%H:%M:%S.000Z', time.gmtime(file.stat().st_mtime))}</LastModified>"
-            f"<ETag>{html.escape(etag(file))}</ETag><Size>{size}</Size></Contents>"
+            f"<ETag>{html.escape(tag(etag(file)))}</ETag><Size>{size}</Size></Contents>"
             for key, size, file in page
         )
         token = "again" if self.behaviour["same_token"] else page[-1][0] if more else None
