@@ -8,6 +8,7 @@ use futures::executor::block_on;
 use roaring::RoaringBitmap;
 use uuid::Uuid;
 use whetstone::Changed;
+use whetstone::coverage::fate::{Fate, SegmentFate};
 use whetstone::format::manifest::ManifestFile;
 use whetstone::format::transaction::Operation;
 use whetstone::maintain::audit;
@@ -64,6 +65,45 @@ fn serves(sim: &Sim, job: &str, table: &Table) {
             Err(_) if sim.disk.versions().last() != Some(&table.version()) => {}
             Err(error) => panic!("{job}: index {name} of version {}: {error:?}", table.version()),
         }
+    }
+}
+
+/// The versions of the history with what they list under `name`, from `first` to the one before `report`'s.
+fn before(sim: &Sim, name: &str, first: u64, report: &RefreshReport) -> Vec<Vec<(Uuid, bool)>> {
+    let mut found: BTreeMap<u64, Vec<(Uuid, bool)>> = BTreeMap::new();
+    for written in sim.disk.written().iter().filter(|w| w.newest && (first..report.version).contains(&w.version)) {
+        let file = parse(&written.bytes);
+        let live = file.manifest.live();
+        let covers = |bitmap: &Option<RoaringBitmap>| bitmap.as_ref().is_none_or(|b| !b.is_disjoint(&live));
+        let named = file.indices.iter().filter(|e| e.name == name);
+        found.insert(written.version, named.map(|e| (e.uuid, covers(&e.fragment_bitmap))).collect());
+    }
+    found.into_values().collect()
+}
+
+/// What was changed is the index that was planned on: one of its segments was still there, or its name never went away.
+pub fn the_one_planned(sim: &Sim, job: &str, name: &str, v_plan: u64, planned: &[Uuid], report: &RefreshReport) {
+    if report.transaction.is_none() {
+        return;
+    }
+    let versions = before(sim, name, v_plan, report);
+    let seen = versions.last().is_some_and(|last| last.iter().any(|(uuid, _)| planned.contains(uuid)));
+    assert!(
+        seen || versions.iter().all(|named| !named.is_empty()),
+        "{job}: the index was dropped and made again after version {v_plan}, and version {} changes the other one",
+        report.version
+    );
+}
+
+/// A refresh or a merge takes out what its plan said, and what covers nothing: never what somebody else built meanwhile.
+pub fn as_planned(sim: &Sim, job: &str, name: &str, v_plan: u64, planned: &[SegmentFate], report: &RefreshReport) {
+    let all: Vec<Uuid> = planned.iter().map(|s| s.uuid).collect();
+    the_one_planned(sim, job, name, v_plan, &all, report);
+    let last = before(sim, name, v_plan, report).pop().unwrap_or_default();
+    for uuid in &report.removed {
+        let goes = planned.iter().any(|s| s.uuid == *uuid && s.fate == Fate::Removed);
+        let covers = last.iter().any(|(there, covers)| there == uuid && *covers);
+        assert!(goes || !covers, "{job}: version {} takes out segment {uuid}, which it did not plan to", report.version);
     }
 }
 

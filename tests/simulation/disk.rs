@@ -1,6 +1,7 @@
 //! The one store everybody uses, and how one session reaches it: slowly, and not always.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hasher};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,13 +9,18 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use bytes::Bytes;
 use chrono::DateTime;
+use futures::stream::BoxStream;
 use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
 use object_store::path::Path;
-use object_store::{ListResult, ObjectMeta};
+use object_store::{
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions,
+    PutPayload, PutResult,
+};
 use whetstone::format::manifest::ManifestFile;
 use whetstone::format::naming::{Naming, file_name, parse_name};
 use whetstone::store::{Fault, FaultKind, HostEntry, HostIo, HostRead, HostStore, Store, StoreKind};
 
+use crate::Sim;
 use crate::world::{SessionEnv, World};
 
 /// Who deletes for the table's cleanup.
@@ -23,10 +29,26 @@ const DAY: i64 = 24 * 3_600_000;
 
 struct Life {
     data: Bytes,
+    tag: String,
     created: i64,
     deleted: Option<(i64, usize)>,
     /// Of a manifest: no higher version was there when it came.
     newest: bool,
+}
+
+/// An object as a listing has it.
+pub struct Named {
+    pub path: String,
+    size: u64,
+    pub created: i64,
+    tag: String,
+}
+
+/// The entity tag of these bytes, as services make it of the content.
+fn tag_of<'a>(chunks: impl IntoIterator<Item = &'a Bytes>) -> String {
+    let mut hasher = DefaultHasher::new();
+    chunks.into_iter().for_each(|chunk| hasher.write(chunk));
+    format!("\"{:016x}\"", hasher.finish())
 }
 
 /// A manifest that was ever there.
@@ -62,6 +84,9 @@ impl Disk {
         };
         let above = |version| objects.range(file_path(u64::MAX)..file_path(version));
         let newest = version.is_some_and(|version| above(version).all(|(_, lives)| lives.last().unwrap().deleted.is_some()));
+        if newest {
+            nothing_is_missing(&objects, path, &data);
+        }
         let lives = objects.entry(path.to_owned()).or_default();
         if let Some(life) = lives.last_mut().filter(|life| life.deleted.is_none()) {
             if create {
@@ -69,7 +94,7 @@ impl Disk {
             }
             life.deleted = Some((world.now(), LANCE));
         }
-        lives.push(Life { data: data.clone(), created: world.now(), deleted: None, newest });
+        lives.push(Life { data: data.clone(), tag: tag_of([&data]), created: world.now(), deleted: None, newest });
         if let Some(version) = version {
             self.manifests.lock().unwrap().push(Written { version, bytes: data, newest });
         }
@@ -82,14 +107,15 @@ impl Disk {
         }
     }
 
-    /// Names below a folder as they were at `at`: path, size, creation.
-    pub fn list(&self, prefix: &str, at: i64) -> Vec<(String, u64, i64)> {
+    /// What lay below a folder at `at`.
+    pub fn list(&self, prefix: &str, at: i64) -> Vec<Named> {
         let objects = self.objects.lock().unwrap();
         let there = |life: &&Life| life.created <= at && life.deleted.is_none_or(|(when, _)| when > at);
         objects
             .range(prefix.to_owned()..)
             .take_while(|(path, _)| path.starts_with(prefix))
-            .filter_map(|(path, lives)| lives.iter().rev().find(there).map(|l| (path.clone(), l.data.len() as u64, l.created)))
+            .filter_map(|(path, lives)| Some((path, lives.iter().rev().find(there)?)))
+            .map(|(path, l)| Named { path: path.clone(), size: l.data.len() as u64, created: l.created, tag: l.tag.clone() })
             .collect()
     }
 
@@ -126,7 +152,7 @@ impl Disk {
         let mut found: Vec<u64> = self
             .list("_versions/", i64::MAX)
             .iter()
-            .filter_map(|(path, ..)| Some(parse_name(path.strip_prefix("_versions/")?)?.1))
+            .filter_map(|named| Some(parse_name(named.path.strip_prefix("_versions/")?)?.1))
             .collect();
         found.sort_unstable();
         found
@@ -135,6 +161,18 @@ impl Disk {
 
 pub fn file_path(version: u64) -> String {
     format!("_versions/{}", file_name(Naming::V2, version))
+}
+
+/// The moment a version is there, everything that its indexes need is: no session has taken it away.
+fn nothing_is_missing(objects: &BTreeMap<String, Vec<Life>>, path: &str, data: &Bytes) {
+    for entry in ManifestFile::parse(path, data).unwrap().indices {
+        for file in &entry.files {
+            let path = format!("_indices/{}/{}", entry.uuid, file.path);
+            let life = objects.get(&path).and_then(|lives| lives.last());
+            let by = life.map_or(Some(None), |life| life.deleted.filter(|(_, who)| *who != LANCE).map(|(_, who)| Some(who)));
+            assert!(by.is_none(), "a version comes that names {path}, which {by:?} deleted (none: it never was)");
+        }
+    }
 }
 
 /// How often things go wrong for a session, each in a thousand requests.
@@ -152,6 +190,8 @@ pub struct Faults {
     pub old_listing: u64,
     /// The machine sleeps between two requests, up to ten days.
     pub sleeps: u64,
+    /// The store is gone for a while: after a request, and forty times as often after one that got no answer.
+    pub outage: u64,
 }
 
 /// One session's way to the disk.
@@ -163,15 +203,41 @@ pub struct Client {
     pub faults: Faults,
     /// No time passes: for looking, not for sessions.
     pub instant: bool,
+    /// When the store was or will be gone for this session, and until when.
+    gone: Arc<Mutex<(i64, i64)>>,
 }
 
 impl Client {
-    /// The store as the engine takes it.
+    pub fn new(sim: &Sim, session: usize, faults: Faults) -> Client {
+        let (disk, world) = (sim.disk.clone(), sim.world.clone());
+        Client { disk, world, session, faults, instant: false, gone: Arc::default() }
+    }
+
+    /// A way without delay or fault.
+    pub fn looking(sim: &Sim) -> Client {
+        Client { instant: true, ..Client::new(sim, LANCE, Faults::default()) }
+    }
+
+    /// The store as the engine takes it: one that lists in order tells entity tags, too.
     pub fn store(&self, skew: i64, ordered: bool) -> Store {
         let env = Arc::new(SessionEnv { world: self.world.clone(), skew });
         let io = Arc::new(self.clone());
-        let store = Store::new(Arc::new(HostStore::new(io.clone())), Path::default(), StoreKind::Memory, env);
-        if ordered { store.with_pages(io) } else { store }
+        let host = HostStore::new(io.clone());
+        if !ordered {
+            return Store::new(Arc::new(host), Path::default(), StoreKind::Memory, env);
+        }
+        Store::new(Arc::new(Tagging(host)), Path::default(), StoreKind::Memory, env).with_pages(io)
+    }
+
+    /// Loses sight of the store, perhaps, some time from now.
+    fn lose(&self, per_mille: u64) {
+        if self.world.chance(per_mille) {
+            let from = self.world.now() + self.world.below(15_000) as i64;
+            let mut gone = self.gone.lock().unwrap();
+            if gone.1 < self.world.now() {
+                *gone = (from, from + self.world.below(20_000) as i64);
+            }
+        }
     }
 
     async fn before(&self) -> Result<(), Fault> {
@@ -179,9 +245,11 @@ impl Client {
             return Ok(());
         }
         self.world.sleep(1 + self.world.below(60) as i64).await;
-        if self.world.chance(self.faults.refused) {
+        let (from, until) = *self.gone.lock().unwrap();
+        if (from..until).contains(&self.world.now()) || self.world.chance(self.faults.refused) {
             return Err(fault(503));
         }
+        self.lose(self.faults.outage);
         Ok(())
     }
 
@@ -204,19 +272,68 @@ impl Client {
         self.world.now()
     }
 
-    async fn folder(&self, dir: &str) -> Result<(Vec<(String, u64, i64)>, Vec<String>), Fault> {
+    async fn folder(&self, dir: &str) -> Result<(Vec<Named>, Vec<String>), Fault> {
         self.before().await?;
         let prefix = format!("{}/", dir.trim_end_matches('/'));
         let (mut files, mut folders) = (Vec::new(), Vec::new());
-        for (path, size, created) in self.disk.list(&prefix, self.listing_time()) {
-            match path[prefix.len()..].split_once('/') {
-                None => files.push((path[prefix.len()..].to_owned(), size, created)),
+        for named in self.disk.list(&prefix, self.listing_time()) {
+            match named.path[prefix.len()..].split_once('/') {
+                None => files.push(Named { path: named.path[prefix.len()..].to_owned(), ..named }),
                 Some((folder, _)) if folders.last().is_none_or(|last| last != folder) => folders.push(folder.to_owned()),
                 Some(_) => {}
             }
         }
         self.after().await;
         Ok((files, folders))
+    }
+}
+
+/// A store whose answers to PUT carry the entity tag.
+#[derive(Debug)]
+struct Tagging(HostStore);
+
+impl std::fmt::Display for Tagging {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+#[async_trait]
+impl ObjectStore for Tagging {
+    async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> object_store::Result<PutResult> {
+        let e_tag = Some(tag_of(payload.iter()));
+        Ok(PutResult { e_tag, ..self.0.put_opts(location, payload, opts).await? })
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        opts: PutMultipartOptions,
+    ) -> object_store::Result<Box<dyn MultipartUpload>> {
+        self.0.put_multipart_opts(location, opts).await
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> object_store::Result<GetResult> {
+        self.0.get_opts(location, options).await
+    }
+
+    fn delete_stream(
+        &self,
+        locations: BoxStream<'static, object_store::Result<Path>>,
+    ) -> BoxStream<'static, object_store::Result<Path>> {
+        self.0.delete_stream(locations)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
+        self.0.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> object_store::Result<ListResult> {
+        self.0.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> object_store::Result<()> {
+        self.0.copy_opts(from, to, options).await
     }
 }
 
@@ -247,7 +364,9 @@ impl HostIo for Client {
         let Faults { lost, delayed, conflict, .. } = if self.instant { Faults::default() } else { self.faults };
         if dice < delayed {
             let (disk, world, path, who) = (self.disk.clone(), self.world.clone(), path.to_owned(), self.session);
-            let wait = self.world.below(20_000) as i64;
+            let most = [5_000, 20_000, 120_000, 120_000][self.world.below(4) as usize];
+            let wait = self.world.below(most) as i64;
+            self.lose(40 * self.faults.outage);
             self.world.later(
                 wait,
                 Box::new(move || {
@@ -278,7 +397,7 @@ impl HostIo for Client {
 
     async fn list(&self, dir: &str) -> Result<Vec<HostEntry>, Fault> {
         let (files, folders) = self.folder(dir).await?;
-        let file = |(name, size, modified_ms)| HostEntry { name, size, modified_ms, is_dir: false };
+        let file = |f: Named| HostEntry { name: f.path, size: f.size, modified_ms: f.created, is_dir: false };
         let folder = |name| HostEntry { name, size: 0, modified_ms: 0, is_dir: true };
         let mut all: Vec<HostEntry> = files.into_iter().map(file).chain(folders.into_iter().map(folder)).collect();
         if self.world.chance(self.faults.old_listing) {
@@ -306,16 +425,16 @@ impl PaginatedListStore for Client {
         let dir = prefix.unwrap_or_default();
         let (files, folders) = self.folder(dir).await.map_err(object_store::Error::from)?;
         let after = opts.page_token.unwrap_or_default();
-        let mut files: Vec<_> = files.into_iter().filter(|(name, ..)| *name > after).collect();
+        let mut files: Vec<_> = files.into_iter().filter(|named| named.path > after).collect();
         let more = opts.max_keys.is_some_and(|most| files.len() > most);
         files.truncate(opts.max_keys.unwrap_or(usize::MAX));
-        let page_token = files.last().filter(|_| more).map(|(name, ..)| name.clone());
+        let page_token = files.last().filter(|_| more).map(|named| named.path.clone());
         let dir = dir.trim_end_matches('/');
-        let meta = |(name, size, created): (String, u64, i64)| ObjectMeta {
-            location: Path::parse(format!("{dir}/{name}")).unwrap(),
-            last_modified: DateTime::from_timestamp_millis(created).unwrap(),
-            size,
-            e_tag: None,
+        let meta = |named: Named| ObjectMeta {
+            location: Path::parse(format!("{dir}/{}", named.path)).unwrap(),
+            last_modified: DateTime::from_timestamp_millis(named.created).unwrap(),
+            size: named.size,
+            e_tag: Some(named.tag),
             version: None,
         };
         let common_prefixes = if after.is_empty() { folders } else { Vec::new() };

@@ -20,7 +20,7 @@ use whetstone::refresh::build_segment;
 use whetstone::refresh::task::{BuildTask, IndexTarget};
 
 use crate::Sim;
-use crate::disk::{Client, LANCE, file_path};
+use crate::disk::{Client, LANCE, Named, file_path};
 use crate::world::World;
 
 /// The indexed column.
@@ -33,7 +33,8 @@ pub struct Draft {
     pub indices: Vec<IndexMetadata>,
     /// Values of the table afterwards.
     pub values: BTreeSet<i64>,
-    operation: (u32, Vec<u8>),
+    /// Number and message of the operation in the transaction.
+    pub operation: (u32, Vec<u8>),
 }
 
 /// The live version `v` as written.
@@ -112,7 +113,7 @@ impl Draft {
 }
 
 /// Commits what `change` makes of the newest version, again and again until it is in. `None` from `change` gives up.
-async fn commit(sim: &Sim, what: &str, mut change: impl FnMut(u64, &ManifestFile) -> Option<Draft>) -> Option<u64> {
+pub async fn commit(sim: &Sim, what: &str, mut change: impl FnMut(u64, &ManifestFile) -> Option<Draft>) -> Option<u64> {
     let uuid = sim.world.uuid();
     for _ in 0..40 {
         let (base, file) = newest(sim);
@@ -150,7 +151,7 @@ fn write_data(sim: &Sim, values: &[i64]) -> proto::DataFile {
     }
 }
 
-fn fragment(sim: &Sim, id: u64, values: &[i64]) -> proto::DataFragment {
+pub fn fragment(sim: &Sim, id: u64, values: &[i64]) -> proto::DataFragment {
     let files = vec![write_data(sim, values)];
     proto::DataFragment {
         id,
@@ -338,9 +339,7 @@ pub async fn compact(sim: &Sim) {
     let values: Vec<i64> = group.iter().flat_map(|f| live_values(sim, f)).collect();
     let output = fragment(sim, 0, &values);
     sim.world.sleep(sim.world.below(3_000) as i64).await;
-    let looking =
-        Client { session: LANCE, instant: true, faults: Default::default(), disk: sim.disk.clone(), world: sim.world.clone() };
-    let store = looking.store(0, false);
+    let store = Client::looking(sim).store(0, false);
     commit(sim, "compact", |version, base| {
         // Retryable for Lance: a source was touched, or an index that covers one came.
         let same = |f: &proto::DataFragment| group.iter().any(|g| g == f);
@@ -433,11 +432,33 @@ fn remapped(
 
 /// An older version again. Fragment ids are never given out twice.
 pub async fn restore(sim: &Sim) {
+    restore_to(sim, None).await;
+}
+
+/// A column rewritten, then something else done and taken back: what was planned in between may be older in one fragment and
+/// newer in another than the table is.
+pub async fn there_and_back(sim: &Sim) {
+    rewrite(sim).await;
+    let version = newest(sim).0;
+    sim.world.sleep(sim.world.below(1_000) as i64).await;
+    if sim.world.chance(500) {
+        delete(sim).await;
+    } else {
+        rewrite(sim).await;
+    }
+    sim.world.sleep(sim.world.below(6_000) as i64).await;
+    restore_to(sim, Some(version)).await;
+}
+
+async fn restore_to(sim: &Sim, wanted: Option<u64>) {
     commit(sim, "restore", |version, base| {
         // A stray, created late below the newest version, is none of the history, and its files may be gone: nobody restores it.
         let strays: Vec<u64> = sim.disk.written().iter().filter(|w| !w.newest).map(|w| w.version).collect();
         let versions: Vec<u64> = sim.disk.versions().into_iter().filter(|v| !strays.contains(v)).collect();
-        let old = *versions.get(sim.world.below(versions.len().max(1) as u64) as usize)?;
+        let old = match wanted {
+            Some(wanted) => *versions.iter().find(|v| **v == wanted)?,
+            None => *versions.get(sim.world.below(versions.len().max(1) as u64) as usize)?,
+        };
         if old == version {
             return None;
         }
@@ -487,7 +508,7 @@ pub fn clean_up(sim: &Sim, keep: usize) {
     for version in old {
         sim.disk.delete(&sim.world, &file_path(*version), LANCE);
     }
-    for (path, _, created) in sim.disk.list("", i64::MAX) {
+    for Named { path, created, .. } in sim.disk.list("", i64::MAX) {
         if path.starts_with("_versions/") {
             continue;
         }

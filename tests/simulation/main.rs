@@ -8,6 +8,7 @@
 mod check;
 mod disk;
 mod lance;
+mod matrix;
 mod sessions;
 mod world;
 
@@ -23,7 +24,7 @@ use whetstone::refresh::RefreshReport;
 use whetstone::refresh::task::IndexTarget;
 use whetstone::table::{At, Table};
 
-use disk::{Client, Disk, Faults, LANCE};
+use disk::{Client, Disk, Faults};
 use sessions::Said;
 use world::World;
 
@@ -40,6 +41,8 @@ pub struct Sim {
     pub said: RefCell<Vec<Said>>,
     /// How an index of each method is built.
     pub targets: Vec<IndexTarget>,
+    /// All sessions refresh this one index, with long pauses between planning and committing.
+    pub crowded: Option<usize>,
     next_value: Cell<i64>,
 }
 
@@ -56,7 +59,7 @@ impl Sim {
 
     /// A way to the store without delay or fault.
     pub fn looking(&self) -> Client {
-        Client { disk: self.disk.clone(), world: self.world.clone(), session: LANCE, faults: Faults::default(), instant: true }
+        Client::looking(self)
     }
 
     pub fn open(&self, at: At) -> Table {
@@ -79,6 +82,7 @@ fn new_run(seed: u64, log: bool) -> Sim {
         theirs: RefCell::default(),
         said: RefCell::default(),
         targets: Vec::new(),
+        crowded: None,
         next_value: Cell::new(0),
     };
     lance::create(&sim);
@@ -89,12 +93,22 @@ fn new_run(seed: u64, log: bool) -> Sim {
         plan.tasks[0].index.clone()
     };
     sim.targets = sessions::INDEXES.iter().map(target).collect();
+    sim.crowded = seed.is_multiple_of(3).then(|| sim.world.below(3) as usize);
     sim
 }
 
 async fn lance_writer(sim: &Sim, operations: u64) {
     for _ in 0..operations {
         sim.world.sleep(sim.world.below(1_500) as i64).await;
+        if sim.crowded.is_some() {
+            match sim.world.below(10) {
+                0..=4 => lance::append(sim).await,
+                5 => lance::delete(sim).await,
+                6..=7 => lance::rewrite(sim).await,
+                _ => lance::there_and_back(sim).await,
+            }
+            continue;
+        }
         match sim.world.below(20) {
             0..=5 => lance::append(sim).await,
             6..=8 => lance::delete(sim).await,
@@ -116,10 +130,11 @@ fn run(seed: u64, log: bool) -> (u64, Vec<String>, Tally) {
     let faults = match world.below(4) {
         0 => Faults::default(),
         1 => Faults { refused: 20, lost: 40, conflict: 40, ..Faults::default() },
-        2 => Faults { refused: 10, lost: 20, delayed: 40, conflict: 20, old_listing: 100, sleeps: 30 },
-        _ => Faults { refused: 40, lost: 80, delayed: 80, conflict: 80, old_listing: 400, sleeps: 50 },
+        2 => Faults { refused: 10, lost: 20, delayed: 40, conflict: 20, old_listing: 100, sleeps: 30, outage: 10 },
+        _ => Faults { refused: 40, lost: 80, delayed: 80, conflict: 80, old_listing: 400, sleeps: 50, outage: 20 },
     };
-    let (sessions, jobs) = (1 + world.below(4) as usize, 2 + world.below(5));
+    let least = 1 + usize::from(sim.crowded.is_some());
+    let (sessions, jobs) = (least + world.below(4) as usize, 2 + world.below(5));
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let mut tasks: Vec<LocalBoxFuture<'_, ()>> = Vec::new();
         for id in 0..sessions {

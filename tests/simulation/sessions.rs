@@ -12,6 +12,7 @@ use whetstone::table::{At, Table};
 use whetstone::{Changed, Error, ErrorCode};
 
 use crate::Sim;
+use crate::check;
 use crate::disk::{Client, Faults};
 use crate::lance::COLUMN;
 
@@ -37,7 +38,7 @@ pub enum Outcome {
 
 /// One session: several jobs, one after the other.
 pub async fn session(sim: &Sim, id: usize, jobs: u64, faults: Faults) {
-    let client = Client { disk: sim.disk.clone(), world: sim.world.clone(), session: id, faults, instant: false };
+    let client = Client::new(sim, id, faults);
     let skew = sim.world.below(600_000) as i64 - 300_000;
     let store = client.store(skew, sim.world.chance(500));
     let mut handle: Option<Table> = None;
@@ -51,10 +52,14 @@ pub async fn session(sim: &Sim, id: usize, jobs: u64, faults: Faults) {
                 Err(_) => continue,
             },
         };
-        let (name, method) = INDEXES[sim.world.below(3) as usize];
+        let (name, method) = INDEXES[sim.crowded.unwrap_or(sim.world.below(3) as usize)];
         // A refresh of what is not there says nothing: then it is made.
         let there = table.manifest().indices.iter().any(|e| e.name == name);
-        let kind = if there { sim.world.below(10) } else { 4 };
+        let kind = match sim.crowded {
+            _ if !there => 4,
+            Some(_) => [0, 0, 0, 0, 0, 0, 0, 7, 8, 5][sim.world.below(10) as usize],
+            None => sim.world.below(10),
+        };
         let job = format!(
             "{id}.{n} {} {name}",
             ["refresh", "refresh", "refresh", "refresh", "create", "create", "create", "merge", "drop", "orphans"][kind as usize]
@@ -89,21 +94,34 @@ fn options<T: serde::de::DeserializeOwned>(sim: &Sim) -> T {
 
 async fn planned(sim: &Sim, job: &str, table: &Table, plan: Result<RefreshPlan, Error>) -> Option<Table> {
     let plan = plan.ok()?;
-    if sim.world.chance(200) {
-        sim.world.sleep(sim.world.below(20_000) as i64).await;
-    }
+    pause(sim).await;
     let mut built: Vec<BuiltSegment> = Vec::new();
     for task in &plan.tasks {
         built.push(build_segment(table.store(), table.manifest().clone(), task, &mut |_| {}).await.ok()?);
     }
     let result = commit_segments(table, &plan, &built).await;
     let staged: Vec<Uuid> = built.iter().map(|b| b.uuid).collect();
+    if let (Ok((report, _)), None) = (&result, plan.creation()) {
+        check::as_planned(sim, job, &plan.index.target.name, plan.v_plan, &plan.segments, report);
+    }
     said(sim, job, table, staged, result).await
+}
+
+/// Some take their time between planning and doing.
+async fn pause(sim: &Sim) {
+    if sim.world.chance(if sim.crowded.is_some() { 600 } else { 200 }) {
+        sim.world.sleep(sim.world.below(20_000) as i64).await;
+    }
 }
 
 async fn dropped(sim: &Sim, job: &str, table: &Table, name: &str) -> Option<Table> {
     let plan = plan_drop_index(table, name).await.ok()?;
+    pause(sim).await;
     let result = commit_drop(table, &plan, &tell_nobody).await;
+    if let Ok((report, _)) = &result {
+        let all: Vec<Uuid> = plan.segments.iter().map(|s| s.uuid).collect();
+        check::the_one_planned(sim, job, name, plan.v_plan, &all, report);
+    }
     said(sim, job, table, Vec::new(), result).await
 }
 
@@ -135,8 +153,9 @@ async fn said(
                 Outcome::Failed(error.code(), error.changed())
             };
             sim.said.borrow_mut().push(Said { job: job.to_owned(), built: built.clone(), outcome });
-            if !built.is_empty() && sim.world.chance(600) {
-                sim.world.sleep(sim.world.below(30_000) as i64).await;
+            if !built.is_empty() && sim.world.chance(800) {
+                let most = [3_000, 20_000, 60_000][sim.world.below(3) as usize];
+                sim.world.sleep(sim.world.below(most) as i64).await;
                 if let Ok(plan) = plan_discard(table, &document).await {
                     let _ = discard_staged(table, &plan).await;
                 }
