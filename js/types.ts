@@ -722,6 +722,8 @@ export interface Probe {
     /** Rows named in covered fragments; `null` when none are named. */
     rows: Count | null;
   }[];
+  /** Segments that queries leave out under a tagged reuse history, and why. */
+  omitted: { uuid: string; state: string; why: string }[];
   /** Covered live fragments that can match. */
   fragments: number[];
   /** Covered live fragments that cannot. */

@@ -6,6 +6,10 @@ mod commits;
 mod common;
 #[path = "support/reuse_maintenance.rs"]
 mod maintenance;
+#[path = "support/reuse_races.rs"]
+mod races;
+#[path = "support/reuse_reading.rs"]
+mod reading;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -119,6 +119,7 @@ export function probe(document: Probe): string {
       { head: "ZONES", cell: (s) => (s.zones === null ? "–" : count(s.zones.length)), right: true },
       { head: "ROWS", cell: (s) => (s.rows === null ? "–" : count(s.rows)), right: true },
     ]),
+    ...document.omitted.map((segment) => `queries leave segment ${segment.uuid} out (${segment.state}): ${segment.why}`),
   ];
   return parts.join("\n\n");
 }

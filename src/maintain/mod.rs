@@ -3,7 +3,8 @@
 //! `create` and `merge` plan with the planner of a refresh, and their plans are built and committed like one; `drop` has nothing
 //! to build. `history` tells what a reuse history says, `prune` and `trim` shorten it, `gc` removes row maps that nobody names.
 //! `discard` and `orphans` remove `leftovers`: files that, after a look at every retained manifest (`references`), nothing names.
-//! `audit`, `inspect`, `probe` and `forecast` change nothing.
+//! `audit`, `inspect`, `probe` and `forecast` change nothing; `reading` is how queries see
+//! an index under a reuse history.
 
 #[cfg(feature = "full")]
 pub mod audit;
@@ -21,6 +22,8 @@ pub mod orphans;
 #[cfg(feature = "full")]
 pub mod probe;
 pub mod prune;
+#[cfg(feature = "full")]
+mod reading;
 mod references;
 pub mod trim;
 
@@ -40,4 +43,6 @@ pub use orphans::{ORPHANS, Orphan, OrphanOptions, Orphans, check_orphans, orphan
 #[cfg(feature = "full")]
 pub use probe::{Probe, probe};
 pub use prune::{PRUNE, PrunePlan, PruneReport, plan_prune, run_prune};
+#[cfg(feature = "full")]
+pub use reading::Omitted;
 pub use trim::{TRIM, TrimPlan, TrimReport, plan_trim, run_trim};

@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use roaring::{RoaringBitmap, RoaringTreemap};
 use serde::Serialize;
 
+use super::reading::{Moves, Omitted, Served, Tagged};
 use crate::error::{Error, Result};
+use crate::format::index_metadata::IndexMetadata;
 use crate::format::reuse_v0::ReuseHistoryV0;
 use crate::format::row::{RowAddress, RowDomain};
 use crate::index::literal::plain;
 use crate::index::probe::{Matches, Op, Query};
-use crate::refresh::files::{live_row_ids, reuse_history, segment_files};
+use crate::refresh::files::{live_row_ids, segment_files};
 use crate::refresh::resolve::resolve;
 use crate::table::Table;
 use crate::table::column::field_type;
@@ -59,8 +61,10 @@ pub struct Probe {
     pub value: Option<String>,
     /// Whether the rows named are the answer in covered fragments; else they and the zones have to be looked at.
     pub exact: bool,
-    /// What every segment says.
+    /// What every segment says that queries read.
     pub segments: Vec<SegmentProbe>,
+    /// Segments that queries leave out under a tagged reuse history, and why.
+    pub omitted: Vec<Omitted>,
     /// Covered live fragments that can match.
     pub fragments: Vec<u32>,
     /// Covered live fragments that cannot.
@@ -76,14 +80,17 @@ pub struct Probe {
 }
 
 /// Asks an index about a condition. Coverage gates what the segments say: a fragment that none covers is always looked at, and
-/// what a file holds of fragments outside the united coverage counts for nothing (refresh-and-compaction §8.5).
+/// what a file holds of fragments outside the united coverage counts for nothing (refresh-and-compaction §8.5). Under a tagged
+/// reuse history rows are carried to where they are, and only segments that queries read are asked (fragment-reuse §7).
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for an operator the method does not serve or a value that is none of the column's; those of finding
+/// `UNSUPPORTED_FEATURE` when queries read no segment of the index, `HISTORY_UNSUPPORTED`, `INVALID_ARGUMENT` for an operator the method does not serve or a value that is none of the column's; those of finding
 /// the index and reading its files.
 pub async fn probe(table: &Table, index: &str, op: &str, value: Option<&str>) -> Result<Probe> {
     let manifest = &table.manifest().manifest;
-    let resolved = resolve(table.indices().await?, &manifest.schema, index)?;
+    let served = Served::of(table, index).await?;
+    served.check_read(index)?;
+    let resolved = resolve(&served.entries, &manifest.schema, index)?;
     let op = Op::parse(op)?;
     if !resolved.method.operators().contains(&op) {
         let known: Vec<&str> = resolved.method.operators().iter().map(|op| op.name()).collect();
@@ -101,9 +108,9 @@ pub async fn probe(table: &Table, index: &str, op: &str, value: Option<&str>) ->
         (_, None) => return Err(Error::invalid(format!("{} needs a value", op.name()))),
     };
     let query = Query::new(op, bytes, &asked)?;
-    let history = reuse_history(table.store(), manifest, &table.manifest().indices).await?;
     let version = resolved.segments.first().and_then(|segment| segment.index_version).unwrap_or(0);
     let domain = resolved.method.row_domain(version, manifest.has_stable_row_ids());
+    let moves = Moves::new(table, served.history.as_deref(), domain).await?;
     let live = manifest.live();
     let coverage: Vec<RoaringBitmap> = resolved
         .segments
@@ -124,12 +131,21 @@ pub async fn probe(table: &Table, index: &str, op: &str, value: Option<&str>) ->
             hit |= fragments;
         }
         let Matches { rows: named, pages, zones, .. } = found;
-        let named = named.map(|rows| places.inside(&moved(rows, domain, history.as_ref())));
+        let named = match named {
+            Some(rows) => Some(places.inside(&moves.of_segment(entry.uuid, rows).await?)),
+            None => None,
+        };
         if let Some((named, fragments)) = &named {
             hit |= fragments;
             rows = Some(rows.unwrap_or_default() | named);
         }
-        let zones = zones.filter(|_| named.is_none()).map(|zones| kept(zones, &covered, &mut hit, history.as_ref()));
+        let zones = match zones.filter(|_| named.is_none()) {
+            Some(zones) => match &moves {
+                Moves::Tagged(tagged) => Some(carried(zones, entry, tagged, fragments, &mut hit).await?),
+                _ => Some(kept(zones, &covered, &mut hit, moves.legacy())),
+            },
+            None => None,
+        };
         segments.push(SegmentProbe {
             uuid: entry.uuid.to_string(),
             fragments: fragments.iter().collect(),
@@ -147,6 +163,7 @@ pub async fn probe(table: &Table, index: &str, op: &str, value: Option<&str>) ->
         value: value.filter(|_| op != Op::IsNull).map(str::to_owned),
         exact,
         segments,
+        omitted: served.omitted.clone(),
         pruned: (&covered - &hit).iter().collect(),
         fragments: hit.iter().collect(),
         unindexed: (&live - &covered).iter().collect(),
@@ -154,16 +171,6 @@ pub async fn probe(table: &Table, index: &str, op: &str, value: Option<&str>) ->
         first_rows: rows.iter().flat_map(RoaringTreemap::iter).take(LISTED).map(|row| row.to_string()).collect(),
         row_domain: domain,
     })
-}
-
-/// Stored addresses, carried through a reuse history.
-fn moved(rows: RoaringTreemap, domain: RowDomain, history: Option<&ReuseHistoryV0>) -> RoaringTreemap {
-    match (domain, history) {
-        (RowDomain::Address, Some(history)) => {
-            rows.iter().filter_map(|row| history.map_address(RowAddress(row))).map(|address| address.0).collect()
-        }
-        _ => rows,
-    }
 }
 
 /// Zones in covered fragments. With a reuse history their rows have moved, nobody knows where to without looking at each.
@@ -188,6 +195,33 @@ fn kept(
         }
     }
     places
+}
+
+/// Zones in fragments that a segment covers; where the rows of the others went is looked up, one by one.
+async fn carried(
+    zones: Vec<(u64, u64, u64)>,
+    entry: &IndexMetadata,
+    moves: &Tagged<'_>,
+    fragments: &RoaringBitmap,
+    hit: &mut RoaringBitmap,
+) -> Result<Vec<ZonePlace>> {
+    let (mut places, mut moved) = (Vec::new(), RoaringTreemap::new());
+    for (fragment, start, length) in zones {
+        let Ok(id) = u32::try_from(fragment) else { continue };
+        if fragments.contains(id) {
+            hit.insert(id);
+            places.push(ZonePlace { fragment, start, length });
+        } else if let Some(rows) = moves.rows_before(id) {
+            let end = start.saturating_add(length).min(u64::from(rows)) as u32;
+            moved.extend((u32::try_from(start).unwrap_or(end)..end).map(|offset| RowAddress::new(id, offset).0));
+        }
+    }
+    *hit |= fragments_of(&moves.rows(entry.uuid, &moved).await?);
+    Ok(places)
+}
+
+fn fragments_of(rows: &RoaringTreemap) -> RoaringBitmap {
+    rows.bitmaps().filter(|(_, rows)| !rows.is_empty()).map(|(id, _)| id).collect()
 }
 
 /// Which rows lie in covered fragments.

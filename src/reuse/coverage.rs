@@ -215,15 +215,18 @@ fn derive_index(ledger: &Ledger, live: &RoaringBitmap, segments: &[Segment<'_>],
     let candidates: Vec<usize> = members.iter().copied().filter(|at| segments.get(*at).is_some_and(supported)).collect();
     let (places, first) = of(&candidates);
     let listed: Vec<usize> = places.iter().zip(&first).filter(|(_, plan)| !plan.coverage.is_empty()).map(|(at, _)| *at).collect();
+    // Exclusions and paths follow from the segments queries see; the others are not there for them.
+    let again = (listed.len() < places.len()).then(|| of(&listed));
     for (at, plan) in places.iter().zip(first) {
         if let Some(derived) = out.get_mut(*at) {
             (derived.listed, derived.coverage) = (!plan.coverage.is_empty(), plan.coverage);
+            if again.is_none() {
+                (derived.excluded, derived.path) = (plan.excluded, plan.path);
+            }
         }
     }
-    // Exclusions and paths follow from the segments queries see; the others are not there for them.
-    let (places, second) = of(&listed);
-    for (at, plan) in places.iter().zip(second) {
-        if let Some(derived) = out.get_mut(*at) {
+    for (at, plan) in again.into_iter().flat_map(|(places, plans)| places.into_iter().zip(plans)) {
+        if let Some(derived) = out.get_mut(at) {
             (derived.excluded, derived.path) = (plan.excluded, plan.path);
         }
     }

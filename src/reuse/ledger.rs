@@ -6,7 +6,7 @@ use bytes::Bytes;
 use roaring::RoaringBitmap;
 
 use super::content::{self, LEGACY, Record, TRANSITION};
-use super::transition::{Decoded, Transition};
+use super::transition::{Decoded, Digest, Transition};
 use crate::error::{Error, Result};
 use crate::format::proto;
 
@@ -51,6 +51,21 @@ impl Ledger {
         ledger.connect(object)?;
         ledger.sort(object)?;
         Ok(ledger)
+    }
+
+    /// The history as it would be with these compactions recorded too: for coverage alone, since nothing is known of their rows.
+    ///
+    /// # Errors
+    /// `CORRUPT_FILE` when they contradict what is recorded.
+    pub fn compacted(&self, object: &str, groups: impl IntoIterator<Item = (Vec<Digest>, Vec<Digest>)>) -> Result<Ledger> {
+        let (records, transitions) = (self.records.clone(), self.transitions.clone());
+        let mut after = Ledger { records, transitions, supported: self.supported, ..Ledger::default() };
+        let next = after.records.len();
+        let planned = groups.into_iter().map(|(sources, destinations)| Transition::planned(next, sources, destinations));
+        after.transitions.extend(planned);
+        after.connect(object)?;
+        after.sort(object)?;
+        Ok(after)
     }
 
     /// Which transition took a fragment away, by position.

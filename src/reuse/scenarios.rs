@@ -244,42 +244,44 @@ fn remap_outcomes() {
     }
 }
 
-/// Rows about commits of ours, and the test that tries them: of `landing`, or of the fixtures.
-const COMMITS: [(&str, &str); 24] = [
-    ("FRI-A-29", "others_stay"),
-    ("FRI-H-04", "nothing_twice"),
-    ("FRI-H-08", "nothing_is_named_twice"),
-    ("FRI-O-01", "what_is_covered_anew_goes"),
-    ("FRI-O-05", "withdrawn_segments_tell_what_to_build"),
-    ("FRI-O-09", "what_is_built_anew_drains_the_history"),
-    ("FRI-O-17", "what_only_translates_stays_beside_new_fragments"),
-    ("FRI-S-12", "a_segment_built_before_a_partition_lands_translating"),
-    ("FRI-S-16", "a_segment_built_before_a_partition_lands_translating"),
-    ("FRI-S-17", "a_segment_built_before_a_partition_lands_translating"),
-    ("FRI-S-18", "a_segment_built_before_a_partition_lands_translating"),
-    ("FRI-S-19", "what_only_translates_stays_beside_new_fragments"),
-    ("FRI-S-20", "a_segment_built_before_an_in_place_rewrite_lands_without_it"),
-    ("FRI-S-21", "a_segment_built_before_an_in_place_rewrite_lands_without_it"),
-    ("FRI-S-22", "nothing_is_named_twice"),
-    ("FRI-S-23", "nothing_is_named_twice"),
-    // Where Lance throws the old segment away, it stays.
-    ("FRI-S-24", "what_only_translates_stays_beside_new_fragments"),
-    ("FRI-S-25", "a_refresh_covers_what_lances_reader_does_not"),
-    ("FRI-S-36", "the_parts_of_a_transition_cover_together"),
-    // Lance commits what nobody can use; it is refused.
-    ("FRI-U-16", "a_refresh_covers_what_lances_reader_does_not"),
-    ("FRI-W-23", "a_segment_built_before_an_in_place_rewrite_lands_without_it"),
-    ("FRI-W-24", "withdrawn_segments_tell_what_to_build"),
-    ("FRI-X-26", "a_segment_built_before_a_partition_lands_translating"),
-    ("FRI-X-29", "a_segment_built_before_an_in_place_rewrite_lands_without_it"),
-];
+/// `F-01..07, F-11` as ids.
+fn listed(cell: &str) -> Vec<String> {
+    let of = |part: &str| -> Vec<String> {
+        let (letter, numbers) = part.trim().split_once('-').unwrap_or_else(|| panic!("{part:?} names no row"));
+        let (first, last) = numbers.split_once("..").unwrap_or((numbers, numbers));
+        let (first, last): (u32, u32) = (first.parse().unwrap(), last.parse().unwrap());
+        (first..=last).map(|n| format!("FRI-{letter}-{n:02}")).collect()
+    };
+    cell.split(',').flat_map(of).collect()
+}
 
 #[test]
-fn rows_about_commits_are_tried_where_it_says() {
-    let (rows, tests) = (rows(), [include_str!("landing.rs"), include_str!("../../tests/support/reuse_commits.rs")]);
-    for (row, test) in COMMITS {
-        assert!(rows.contains_key(row), "{row} is not in the table");
-        let named = format!("fn {test}(");
-        assert!(tests.iter().any(|file| file.contains(&named)), "{row}: there is no test {test}");
+fn every_row_is_tried_or_it_is_said_why_not() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (mut seen, mut tried, mut reason) = (BTreeSet::new(), 0, false);
+    for line in include_str!("../../docs/reuse-scenarios.md").lines().filter(|line| line.starts_with("| ")) {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        if cells[0] == "rows" {
+            reason = cells[1].starts_with("not tried");
+            continue;
+        }
+        for id in listed(cells[0]) {
+            tried += usize::from(!reason);
+            assert!(seen.insert(id.clone()), "{id} is listed twice");
+        }
+        if reason {
+            assert!(cells[1].len() > 20, "{line}");
+            continue;
+        }
+        let (file, test) = cells[1].split_once(": ").unwrap_or_else(|| panic!("{line}"));
+        let (file, test) = (file.trim_matches('`'), test.trim_matches('`'));
+        let source = std::fs::read_to_string(root.join(file)).unwrap_or_else(|e| panic!("{file}: {e}"));
+        assert!(
+            [format!("fn {test}("), format!("def {test}(")].iter().any(|head| source.contains(head)),
+            "{file} has no test {test}"
+        );
     }
+    let all: BTreeSet<String> = rows().into_keys().collect();
+    assert_eq!(seen, all, "rows of the table, and rows of the page");
+    assert!(tried > 230, "{tried} of {} rows are tried", all.len());
 }

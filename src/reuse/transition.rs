@@ -101,6 +101,12 @@ impl Transition {
         }
     }
 
+    /// A compaction that was not run: where its rows will go is not known.
+    pub(super) fn planned(record: usize, sources: Vec<Digest>, destinations: Vec<Digest>) -> Transition {
+        let mapping = Mapping::OrderedCompaction(Survivors { sources: Vec::new(), ends: Vec::new() });
+        Transition { record, legacy_stamp: None, sources, destinations, mapping }
+    }
+
     /// Reads a tagged record (§2.5).
     pub(super) fn decode(object: &str, record: usize, message: &Bytes) -> Result<Decoded> {
         let fault = |what: String| fault(object, record, what);

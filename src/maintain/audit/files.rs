@@ -62,7 +62,8 @@ impl Audit<'_> {
                 self.notes.push(text);
             }
             for other in self.segments.iter().skip(at + 1) {
-                for fragment in &segment.fragments & &other.fragments {
+                // Rows of one fragment that came from several may be in several segments.
+                for fragment in (&segment.fragments - &segment.shared) & &other.fragments {
                     let (one, two) = (segment.entry.uuid, other.entry.uuid);
                     let text = || format!("fragment {fragment} is covered by both {one} and {two}");
                     self.findings.push("OVERLAP", Some(fragment), None, text);

@@ -2,9 +2,10 @@
 //! disagreement; changes nothing.
 //!
 //! `files` looks at what needs no rows: folders, coverage, the files in themselves. `rows` holds exact methods against rows,
-//! `zones` those of zones.
+//! `zones` those of zones; `origins` is where rows came from that a tagged reuse history moved.
 
 mod files;
+mod origins;
 mod rows;
 mod zones;
 
@@ -12,6 +13,7 @@ use roaring::RoaringBitmap;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+use super::reading::{Moves, Served};
 use crate::error::{Error, Result};
 use crate::format::fragment::Fragment;
 use crate::format::index_metadata::IndexMetadata;
@@ -19,7 +21,7 @@ use crate::format::row::RowDomain;
 use crate::index::check::{Check, Finding, Findings};
 use crate::index::hash::xxh64;
 use crate::index::{IndexMethod, SegmentFiles};
-use crate::refresh::files::{reuse_history, segment_files};
+use crate::refresh::files::segment_files;
 use crate::refresh::resolve::resolve;
 use crate::table::Table;
 use crate::table::column::field_type;
@@ -68,6 +70,8 @@ struct Audited {
     files: SegmentFiles,
     /// Live fragments it covers, through a reuse history if there is one.
     fragments: RoaringBitmap,
+    /// Those of them it covers through a tagged history only, perhaps with siblings that hold other rows of the same fragment.
+    shared: RoaringBitmap,
 }
 
 /// Everything the parts need.
@@ -95,21 +99,31 @@ pub async fn audit(table: &Table, index: &str, options: AuditOptions, progress: 
     if options.sample == Some(0) {
         return Err(Error::invalid("a sample has at least one fragment"));
     }
-    let section = table.indices().await?;
+    let served = Served::of(table, index).await?;
+    // An index of which queries read nothing is found, and nothing is held against it.
+    let section = if served.entries.is_empty() { table.indices().await? } else { served.entries.as_slice() };
     let resolved = resolve(section, &manifest.schema, index)?;
-    let history = reuse_history(table.store(), manifest, &table.manifest().indices).await?;
+    let mut notes = Vec::new();
+    for omitted in &served.omitted {
+        notes.push(format!("queries leave segment {} out, so its rows were not looked at: {}", omitted.uuid, omitted.why));
+    }
     let data_type = field_type(&manifest.schema, resolved.field)?;
     let live = manifest.live();
     let mut segments = Vec::new();
-    for entry in &resolved.segments {
+    for entry in resolved.segments.iter().filter(|_| !served.entries.is_empty()) {
+        let fragments = entry.fragment_bitmap.as_ref().map(|bitmap| bitmap & &live).unwrap_or_default();
+        let stored = table.manifest().indices.iter().find(|stored| stored.uuid == entry.uuid);
+        let named = stored.and_then(|stored| stored.fragment_bitmap.as_ref()).filter(|_| served.history.is_some());
         segments.push(Audited {
             files: segment_files(table.store(), manifest, entry)?,
-            fragments: entry.fragment_bitmap.as_ref().map(|bitmap| bitmap & &live).unwrap_or_default(),
+            shared: named.map(|named| &fragments - named).unwrap_or_default(),
+            fragments,
             entry: (*entry).clone(),
         });
     }
     let version = resolved.segments.first().and_then(|segment| segment.index_version).unwrap_or(0);
     let domain = resolved.method.row_domain(version, manifest.has_stable_row_ids());
+    let moves = Moves::new(table, served.history.as_deref(), domain).await?;
     let covered = segments.iter().fold(RoaringBitmap::new(), |all, segment| all | &segment.fragments);
     let chosen: Vec<&Fragment> =
         choose(&covered, options.sample, table.version()).iter().filter_map(|id| manifest.fragment(id)).collect();
@@ -122,13 +136,13 @@ pub async fn audit(table: &Table, index: &str, options: AuditOptions, progress: 
         segments,
         chosen,
         findings: Findings::default(),
-        notes: Vec::new(),
+        notes,
         rows: 0,
         total,
         progress,
     };
     audit.check_files().await?;
-    audit.check_rows(history.as_ref(), domain).await?;
+    audit.check_rows(&moves, domain).await?;
     let Audit { chosen, segments, findings, notes, rows, .. } = audit;
     let (findings, counts) = findings.finish();
     let exact = chosen.len() as u64 == covered.len();
@@ -150,7 +164,7 @@ pub async fn audit(table: &Table, index: &str, options: AuditOptions, progress: 
 }
 
 impl Audit<'_> {
-    async fn check_rows(&mut self, history: Option<&crate::format::reuse_v0::ReuseHistoryV0>, domain: RowDomain) -> Result<()> {
+    async fn check_rows(&mut self, moves: &Moves<'_>, domain: RowDomain) -> Result<()> {
         let mut zoned = Vec::new();
         let mut exact = None;
         for (at, segment) in self.segments.iter().enumerate() {
@@ -167,10 +181,10 @@ impl Audit<'_> {
             }
         }
         if let Some(check) = exact {
-            self.check_keys(&*check, history, domain).await?;
+            self.check_keys(&*check, moves, domain).await?;
         }
         if !zoned.is_empty() {
-            self.check_zones(zoned, history).await?;
+            self.check_zones(zoned, moves.legacy()).await?;
         }
         Ok(())
     }

@@ -4,11 +4,12 @@
 
 use roaring::RoaringBitmap;
 
+use super::origins::Origins;
 use crate::error::{Error, Result};
-use crate::format::reuse_v0::ReuseHistoryV0;
 use crate::format::row::{RowAddress, RowDomain};
 use crate::index::check::{Findings, KeyCheck};
 use crate::maintain::audit::{Audit, Audited};
+use crate::maintain::reading::Moves;
 use crate::table::scan::FragmentScan;
 
 /// Sums of rows held in memory at a time; the segments are read once for each such group of rows.
@@ -32,6 +33,10 @@ struct Rows {
 }
 
 impl Rows {
+    fn fragments(&self) -> RoaringBitmap {
+        self.rows.iter().map(|row| row.fragment).collect()
+    }
+
     fn sums<'a>(&self, of: &'a [u64], row: &Row, each: usize) -> &'a [u64] {
         let start = row.at as usize * each;
         of.get(start..start + each).unwrap_or_default()
@@ -39,12 +44,8 @@ impl Rows {
 }
 
 impl Audit<'_> {
-    pub(super) async fn check_keys(
-        &mut self,
-        check: &dyn KeyCheck,
-        history: Option<&ReuseHistoryV0>,
-        domain: RowDomain,
-    ) -> Result<()> {
+    pub(super) async fn check_keys(&mut self, check: &dyn KeyCheck, moves: &Moves<'_>, domain: RowDomain) -> Result<()> {
+        let most = self.group_size(moves);
         let each = 1 + check.aspects().len();
         let mut rows = Rows::default();
         let mut first = true;
@@ -59,14 +60,17 @@ impl Audit<'_> {
                 self.rows += batch.values.len() as u64;
                 (self.progress)(self.rows, self.total);
             }
-            if rows.sums.len() >= GROUP || at + 1 == chosen.len() {
+            if rows.sums.len() >= most || at + 1 == chosen.len() {
                 if rows.sums.len() != rows.rows.len() * each {
                     return Err(Error::internal("not every row has its sums"));
                 }
                 rows.rows.sort_unstable_by_key(|row| row.id);
+                let shared = self.segments.iter().any(|segment| !segment.shared.is_empty());
+                let mut together = vec![0u64; if shared { rows.sums.len() } else { 0 }];
                 for at in 0..self.segments.len() {
-                    self.group(check, at, &rows, history, domain, first).await?;
+                    self.group(check, at, &rows, moves, domain, first, &mut together).await?;
                 }
+                self.compare_shared(&rows, &together, check);
                 rows = Rows::default();
                 first = false;
             }
@@ -75,26 +79,38 @@ impl Audit<'_> {
         Ok(())
     }
 
+    #[allow(clippy::too_many_arguments)]
     async fn group(
         &mut self,
         check: &dyn KeyCheck,
         at: usize,
         rows: &Rows,
-        history: Option<&ReuseHistoryV0>,
+        moves: &Moves<'_>,
         domain: RowDomain,
         first: bool,
+        together: &mut [u64],
     ) -> Result<()> {
         let Some(segment) = self.segments.get(at) else { return Ok(()) };
         self.findings.segment = Some(segment.entry.uuid);
+        let origins = match moves {
+            Moves::Tagged(tagged) => Origins::of(tagged, segment.entry.uuid, &rows.fragments()).await?,
+            _ => None,
+        };
+        let history = moves.legacy();
         let each = 1 + check.aspects().len();
         let mut found = vec![0u64; rows.sums.len()];
         let mut strays = Strays { audit: (self.table, &segment.fragments), domain, history: history.is_some(), first };
         let findings = &mut self.findings;
         let read = check
             .entries(&segment.files, &mut |sum, key, stored| {
-                let id = match (domain, history) {
-                    (RowDomain::Address, Some(history)) => match history.map_address(RowAddress(stored)) {
+                let id = match (domain, history, &origins) {
+                    (RowDomain::Address, Some(history), _) => match history.map_address(RowAddress(stored)) {
                         Some(address) => address.0,
+                        None => return,
+                    },
+                    // Rows that are gone, or that others answer for, a reader drops.
+                    (_, _, Some(origins)) => match origins.now(stored) {
+                        Some(now) => now,
                         None => return,
                     },
                     _ => stored,
@@ -117,7 +133,17 @@ impl Audit<'_> {
             }
             return Ok(());
         }
-        compare(segment, rows, &found, check, &mut self.findings);
+        for row in rows.rows.iter().filter(|row| segment.shared.contains(row.fragment)) {
+            let place = row.at as usize * each..(row.at as usize + 1) * each;
+            let both = together.get_mut(place.clone()).zip(found.get(place));
+            for (sum, found) in both.into_iter().flat_map(|(sums, found)| sums.iter_mut().zip(found)) {
+                *sum = sum.wrapping_add(*found);
+            }
+        }
+        let judged = |row: &&Row| {
+            !segment.shared.contains(row.fragment) && (origins.is_none() || segment.fragments.contains(row.fragment))
+        };
+        compare(Some(segment), rows, judged, &found, check, &mut self.findings);
         if domain == RowDomain::StableId || self.table.manifest().manifest.has_stable_row_ids() {
             let covered = rows.rows.iter().filter(|row| segment.fragments.contains(row.fragment)).count() as u64;
             let lost = self.findings.count("ROW_MISSING") + self.findings.count("ROW_OTHER_VALUE");
@@ -129,6 +155,22 @@ impl Audit<'_> {
             }
         }
         Ok(())
+    }
+}
+
+impl Audit<'_> {
+    /// Under a long history a row has had many addresses, all of which are looked up.
+    fn group_size(&self, moves: &Moves<'_>) -> usize {
+        let Moves::Tagged(tagged) = moves else { return GROUP };
+        let hops = |segment: &Audited| tagged.derived(segment.entry.uuid).map_or(0, |derived| derived.path.len());
+        GROUP / (1 + self.segments.iter().map(hops).max().unwrap_or(0))
+    }
+
+    /// Rows that several segments may hold: one of them does, under the keys of the row's value.
+    fn compare_shared(&mut self, rows: &Rows, together: &[u64], check: &dyn KeyCheck) {
+        let shared = self.segments.iter().fold(RoaringBitmap::new(), |all, segment| all | &segment.shared);
+        self.findings.segment = None;
+        compare(None, rows, |row: &&Row| shared.contains(row.fragment), together, check, &mut self.findings);
     }
 }
 
@@ -172,9 +214,17 @@ impl Strays<'_> {
     }
 }
 
-fn compare(segment: &Audited, rows: &Rows, found: &[u64], check: &dyn KeyCheck, findings: &mut Findings) {
+/// `segment`: the one that should hold what is `judged`; `None` = any of the index.
+fn compare(
+    segment: Option<&Audited>,
+    rows: &Rows,
+    judged: impl Fn(&&Row) -> bool,
+    found: &[u64],
+    check: &dyn KeyCheck,
+    findings: &mut Findings,
+) {
     let each = 1 + check.aspects().len();
-    for row in &rows.rows {
+    for row in rows.rows.iter().filter(judged) {
         let (wanted, found) = (rows.sums(&rows.sums, row, each), rows.sums(found, row, each));
         let (Some((keys, wanted_aspects)), Some((stored, found_aspects))) = (wanted.split_first(), found.split_first()) else {
             continue;
@@ -186,7 +236,7 @@ fn compare(segment: &Audited, rows: &Rows, found: &[u64], check: &dyn KeyCheck, 
         let mut say = |code, text: &str| {
             findings.push(code, Some(fragment), Some(id), || format!("row {id} of fragment {fragment} {text}"))
         };
-        if !segment.fragments.contains(fragment) {
+        if segment.is_some_and(|segment| !segment.fragments.contains(fragment)) {
             if found.iter().any(|sum| *sum != 0) && check.exact() {
                 say("ROW_STALE", "is held with another value, though another segment covers it: both answer");
             }

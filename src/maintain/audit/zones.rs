@@ -19,8 +19,9 @@ impl Audit<'_> {
         let moved = history.map(ReuseHistoryV0::destinations).unwrap_or_default();
         let mut through = RoaringBitmap::new();
         for (at, check) in &checks {
-            let covered = self.segments.get(*at).map(|segment| &segment.fragments & &moved).unwrap_or_default();
-            through.extend(covered.iter().filter(|fragment| !check.has_zones(*fragment)));
+            let Some(segment) = self.segments.get(*at) else { continue };
+            through.extend((&segment.fragments & &moved).iter().filter(|fragment| !check.has_zones(*fragment)));
+            through |= &segment.shared;
         }
         if !through.is_empty() {
             self.notes.push(format!(

@@ -1,9 +1,11 @@
 //! Advice about a layout, as data: which rule, on what evidence, and what to do.
 
 use super::document::PlanForecast;
+use super::tagged::Carried;
 use crate::compaction::{Effects, Fate, Layout, Resolved, Summary, effects, plan};
 use crate::lists::set_of;
 use crate::refresh::plan::Advice;
+use crate::reuse::explain::list;
 use crate::table::Table;
 use crate::table::show::{job_command, js_text, refresh_command};
 
@@ -142,5 +144,25 @@ pub(super) fn of_effects(table: &Table, layout: &Layout, effects: &Effects, foun
              answer nothing afterwards, and nothing reports them. Build it anew first"
         );
         found.push(at.refresh(Advice::warning("lance_loses_rows", text), index, "--absorb", "{ absorb: true }"));
+    }
+}
+
+/// What one should know before a compaction is run under a tagged reuse history.
+pub(super) fn of_carried(table: &Table, layout: &Layout, carried: &Carried, found: &mut Vec<Advice>) {
+    let at = Where::of(table);
+    for (number, index) in layout.indexes.iter().enumerate() {
+        let lost = carried.lost(layout, number);
+        if lost.is_empty() {
+            continue;
+        }
+        let text = format!(
+            "{} loses fragments {}: it covers them through the reuse history, which a compaction by Lance does not look at, so it joins them \
+             with fragments that {} does not cover, and nothing is derived for the result. Build the index anew first, so that its segments name \
+             these fragments themselves",
+            index.name,
+            list(&lost),
+            index.name
+        );
+        found.push(at.refresh(Advice::warning("loses_coverage", text), &index.name, "--absorb", "{ absorb: true }"));
     }
 }

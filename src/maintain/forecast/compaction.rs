@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::advice;
 use super::snapshot::snapshot;
+use super::tagged::{Carried, check_compactable};
 use crate::compaction::summary::outcome_name;
 use crate::compaction::{CompactionOptions, Fate, Layout, Plan, Resolved, Standing, effects, plan};
 use crate::error::Result;
@@ -121,8 +122,15 @@ pub async fn plan_compaction(table: &Table, options: &CompactionOptions) -> Resu
     let seen = snapshot(table).await?;
     let layout = &seen.layout;
     let options = Resolved::new(options, &manifest.config, layout.stable_row_ids)?;
+    if let Some(history) = &seen.history {
+        check_compactable(history, &options)?;
+    }
     let plan = plan(layout, &options)?;
     let effects = effects(layout, &plan, &options)?;
+    let carried = match &seen.history {
+        Some(history) => Some(Carried::of(history, &table.manifest().indices, layout, &plan, &effects)?),
+        None => None,
+    };
     let mut estimate = CompactionEstimate { read_bytes: Some(0), ..CompactionEstimate::default() };
     let mut tasks = Vec::with_capacity(plan.tasks.len());
     for (task, ids) in plan.tasks.iter().zip(&effects.outputs) {
@@ -142,18 +150,23 @@ pub async fn plan_compaction(table: &Table, options: &CompactionOptions) -> Resu
     }
     let (skipped, skipped_counts) = skipped(layout, &plan, &options);
     let mut shown = Vec::with_capacity(layout.covers.len());
-    for ((cover, effect), before) in effects.after.covers.iter().zip(&effects.segments).zip(&layout.covers) {
+    for (at, ((cover, effect), before)) in effects.after.covers.iter().zip(&effects.segments).zip(&layout.covers).enumerate() {
         estimate.segments_remapped += u64::from(effect.fate == Fate::Remapped);
+        let derived = carried.as_ref().and_then(|carried| carried.segment(at));
+        let (fate, bitmap, why) = derived.unwrap_or_else(|| (effect.fate, &cover.bitmap, why_fate(effect.fate)));
         shown.push(SegmentEffect {
             index: layout.index_of(cover).to_owned(),
             uuid: before.uuid.map(|uuid| uuid.to_string()),
-            fate: effect.fate,
-            fragment_ids_after: cover.bitmap.iter().collect(),
-            why: why_fate(effect.fate).to_owned(),
+            fate,
+            fragment_ids_after: bitmap.iter().collect(),
+            why: why.to_owned(),
         });
     }
     let mut warnings = seen.notes;
-    advice::of_effects(table, layout, &effects, &mut warnings);
+    match &carried {
+        Some(carried) => advice::of_carried(table, layout, carried, &mut warnings),
+        None => advice::of_effects(table, layout, &effects, &mut warnings),
+    }
     Ok(CompactionPlan {
         format: FORMAT,
         kind: COMPACTION.to_owned(),
@@ -166,7 +179,7 @@ pub async fn plan_compaction(table: &Table, options: &CompactionOptions) -> Resu
         skipped_counts,
         effects: shown,
         fragments_after: effects.after.pieces.len() as u64,
-        writes_history: effects.writes_history,
+        writes_history: carried.as_ref().map_or(effects.writes_history, |carried| carried.writes_history),
         estimate,
         warnings,
     })

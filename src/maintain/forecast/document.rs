@@ -10,7 +10,7 @@ use super::request::{Chosen, ForecastOptions};
 use super::snapshot::snapshot;
 use crate::compaction::steps::{Step, Took, take};
 use crate::compaction::{Layout, Resolved, Summary, plan, summarize};
-use crate::error::{ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::refresh::plan::{Advice, FORMAT};
 use crate::table::Table;
 
@@ -76,11 +76,20 @@ pub struct StepForecast {
 /// Forecasts the layout of `table` under the plans asked for. Nothing is written, and no column is read.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for plans or options that mean nothing, `INDEX_NOT_FOUND`, and those of [`snapshot`].
+/// `INVALID_ARGUMENT` for plans or options that mean nothing, `INDEX_NOT_FOUND`, `HISTORY_UNSUPPORTED` under a tagged reuse
+/// history, and those of [`snapshot`].
 pub async fn forecast(table: &Table, options: &ForecastOptions) -> Result<LayoutForecast> {
     let chosen = options.chosen()?;
     let seen = snapshot(table).await?;
     let file = table.manifest();
+    if let Some(history) = &seen.history {
+        let text = format!(
+            "{}: orders of refreshes and compactions are not forecast on a table with a tagged reuse history; a plan of one compaction \
+             (planCompaction) says what it does to every segment. Nothing was changed",
+            history.object
+        );
+        return Err(Error::new(ErrorCode::HistoryUnsupported, text));
+    }
     let Compared { before, plans, compaction, left_out } = compare(&seen.layout, chosen, options, &file.manifest.config)?;
     let mut found = Vec::new();
     advice::of_layout(table, &before.summary, &plans, &mut found);

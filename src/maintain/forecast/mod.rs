@@ -2,7 +2,8 @@
 //!
 //! `snapshot` brings the layout of a table with what the pure planner asks for. `request` is what a caller may ask, `document`
 //! what comes back, `advice` what to do about it. `compaction` is the plan of one compaction as a document, `pairs` the answer
-//! to why two fragments are not rewritten together. Nothing here changes a table.
+//! to why two fragments are not rewritten together, `tagged` what coverage becomes under a tagged reuse history. Nothing here
+//! changes a table.
 
 pub mod advice;
 pub mod columns;
@@ -11,6 +12,7 @@ pub mod document;
 pub mod pairs;
 pub mod request;
 pub mod snapshot;
+mod tagged;
 
 pub use compaction::{CompactionPlan, plan_compaction};
 pub use document::{LayoutForecast, forecast};

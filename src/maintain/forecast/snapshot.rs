@@ -1,6 +1,7 @@
 //! The layout of a table, with what its manifest leaves out read from its files.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 use uuid::Uuid;
@@ -13,6 +14,7 @@ use crate::index::option_name;
 use crate::refresh::files::{deletions, live_rows, reuse_history};
 use crate::refresh::plan::Advice;
 use crate::table::Table;
+use crate::table::history::TaggedHistory;
 
 /// A layout, and what was assumed to know it.
 pub struct Snapshot {
@@ -20,22 +22,31 @@ pub struct Snapshot {
     pub layout: Layout,
     /// What one should know about it.
     pub notes: Vec<Advice>,
+    /// The tagged reuse history: with one the layout is what is stored, since that is what Lance groups fragments by.
+    pub history: Option<Arc<TaggedHistory>>,
 }
 
 /// The layout of `table` as a compaction by Lance 14 sees it: coverage carried through a version-0 reuse history, segments that
-/// record none taken to cover every fragment there was at their version, rows that are not recorded read from the files.
+/// record none taken to cover every fragment there was at their version, rows that are not recorded read from the files. Under a
+/// tagged history coverage is as stored (fragment-reuse §9.6).
 ///
 /// # Errors
-/// `HISTORY_UNSUPPORTED` under a tagged reuse history, `UNSUPPORTED_FEATURE` where fragments carry overlays, and those of reading.
+/// `UNSUPPORTED_FEATURE` where fragments carry overlays, and those of reading.
 pub async fn snapshot(table: &Table) -> Result<Snapshot> {
     let file = table.manifest().clone();
-    check_derivable(&file.indices)?;
-    let mapped = table.indices().await?;
+    if !cfg!(feature = "full") {
+        check_derivable(&file.indices)?;
+    }
+    let tagged = table.history().await?;
+    let mapped = if tagged.is_some() { file.indices.as_slice() } else { table.indices().await? };
     let mut notes = Vec::new();
     let mut reconstructed: BTreeMap<Uuid, RoaringBitmap> = BTreeMap::new();
     let unknown: Vec<_> = mapped.iter().filter(|entry| !entry.is_system() && entry.fragment_bitmap.is_none()).collect();
     if !unknown.is_empty() {
-        let history = reuse_history(table.store(), &file.manifest, &file.indices).await?;
+        let history = match tagged {
+            Some(_) => None,
+            None => reuse_history(table.store(), &file.manifest, &file.indices).await?,
+        };
         for entry in unknown {
             let then = table.manifest_at(entry.dataset_version).await?;
             let (last, how) = match &then {
@@ -55,7 +66,7 @@ pub async fn snapshot(table: &Table) -> Result<Snapshot> {
     let counted = counted(table, &file.manifest).await?;
     let manifest = counted.as_ref().unwrap_or(&file.manifest);
     let layout = Layout::of(manifest, &file.indices, mapped, &reconstructed, option_name)?;
-    Ok(Snapshot { layout, notes })
+    Ok(Snapshot { layout, notes, history: tagged })
 }
 
 fn highest(manifest: &Manifest) -> Option<u32> {
