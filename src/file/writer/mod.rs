@@ -17,7 +17,7 @@ use prost::Message;
 
 use super::container::FileVersion;
 use super::messages::{Any, ColumnMetadata, DirectEncoding, Encoding, EncodingKind, Field, FileDescriptor, Page, SchemaMessage};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::format::schema::scalar_type;
 
 const ALIGNMENT: u64 = 64;
@@ -34,21 +34,32 @@ pub struct WriterField {
     pub nullable: bool,
     /// Of a list: the logical type of its items and whether they may be null. Only files of version 2.0 take lists here.
     pub item: Option<(String, bool)>,
+    /// Type of its arrays where the logical type alone does not tell it: of fixed-size lists.
+    pub wide: Option<DataType>,
 }
 
 impl WriterField {
     /// A field by name, logical type and nullability.
     pub fn new(name: impl Into<String>, logical_type: impl Into<String>, nullable: bool) -> WriterField {
-        WriterField { name: name.into(), logical_type: logical_type.into(), nullable, item: None }
+        WriterField { name: name.into(), logical_type: logical_type.into(), nullable, item: None, wide: None }
     }
 
     /// A field of lists of scalars of logical type `item`.
     pub fn list(name: impl Into<String>, item: impl Into<String>, nullable_items: bool, nullable: bool) -> WriterField {
-        WriterField { name: name.into(), logical_type: "list".into(), nullable, item: Some((item.into(), nullable_items)) }
+        let item = Some((item.into(), nullable_items));
+        WriterField { name: name.into(), logical_type: "list".into(), nullable, item, wide: None }
+    }
+
+    /// A field of fixed-size lists of items of fixed width, as arrays of `data_type`. No item of a list that is there may be null.
+    pub fn vectors(name: impl Into<String>, logical_type: impl Into<String>, data_type: DataType, nullable: bool) -> WriterField {
+        WriterField { wide: Some(data_type), ..WriterField::new(name, logical_type, nullable) }
     }
 
     /// The type of its pages.
     fn data_type(&self) -> Result<DataType> {
+        if let Some(data_type) = &self.wide {
+            return Ok(data_type.clone());
+        }
         match &self.item {
             None => scalar_type(&self.logical_type),
             Some((item, nullable)) => {
@@ -338,6 +349,22 @@ fn plain(values: &ArrayRef, width: usize) -> Result<Buffer> {
     let data = values.to_data();
     let buffer = data.buffers().first().ok_or_else(|| Error::internal("an array without a value buffer"))?;
     Ok(buffer.slice_with_length(data.offset() * width, data.len() * width))
+}
+
+/// Items per value, bytes of one, and all items of fixed-size lists, without copying.
+fn vectors(values: &ArrayRef) -> Result<(usize, usize, Buffer)> {
+    let lists =
+        values.as_fixed_size_list_opt().ok_or_else(|| Error::internal("an array that is not made of fixed-size lists"))?;
+    let dimension = usize::try_from(lists.value_length()).unwrap_or(0);
+    let items = lists.values();
+    let width = byte_width(items.data_type())?;
+    if let Some(nulls) = items.nulls().filter(|nulls| nulls.null_count() > 0) {
+        let null_item = |row: usize| (row * dimension..(row + 1) * dimension).any(|at| nulls.is_null(at));
+        if (0..lists.len()).any(|row| lists.is_valid(row) && null_item(row)) {
+            return Err(Error::new(ErrorCode::UnsupportedEncoding, "vectors with null items cannot be written by this build"));
+        }
+    }
+    Ok((dimension, width, plain(items, width)?.slice_with_length(0, lists.len() * dimension * width)))
 }
 
 /// The buffer as `Bytes`, without copying.

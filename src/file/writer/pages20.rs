@@ -5,7 +5,7 @@ use arrow::buffer::{Buffer, NullBuffer};
 use arrow::datatypes::DataType;
 use bytes::Bytes;
 
-use super::{byte_width, owned, plain};
+use super::{byte_width, owned, plain, vectors};
 use crate::error::{Error, Result};
 use crate::file::messages::container::Empty;
 use crate::file::messages::encoding20::{self as page, ArrayEncoding, ArrayKind, Nullability};
@@ -20,11 +20,21 @@ pub(super) fn encode(values: &ArrayRef) -> Result<(ArrayEncoding, Vec<Bytes>)> {
         DataType::Null => Ok((all_nulls(), Vec::new())),
         DataType::Boolean => {
             let bits = values.as_boolean().values().sliced();
-            fixed(values.len(), 1, owned(bits), values.nulls())
+            fixed(values.len(), &|buffer| flat(1, buffer), owned(bits), values.nulls())
+        }
+        DataType::FixedSizeList(_, _) => {
+            let (dimension, width, items) = vectors(values)?;
+            let dimension = u32::try_from(dimension).map_err(|_| Error::internal(format!("vectors of {dimension} items")))?;
+            let encoding = |buffer| {
+                let items = Some(Box::new(no_nulls(flat(8 * width as u64, buffer))));
+                let list = page::FixedSizeList { dimension, items, has_validity: false };
+                ArrayEncoding { kind: Some(ArrayKind::FixedSizeList(Box::new(list))) }
+            };
+            fixed(values.len(), &encoding, owned(items), values.nulls())
         }
         other => {
             let width = byte_width(other)?;
-            fixed(values.len(), 8 * width as u64, owned(plain(values, width)?), values.nulls())
+            fixed(values.len(), &|buffer| flat(8 * width as u64, buffer), owned(plain(values, width)?), values.nulls())
         }
     }
 }
@@ -46,12 +56,18 @@ fn all_nulls() -> ArrayEncoding {
     nullable(Nullability::AllNulls(Empty {}))
 }
 
-fn fixed(rows: usize, bits: u64, plain: Bytes, nulls: Option<&NullBuffer>) -> Result<(ArrayEncoding, Vec<Bytes>)> {
+/// Values of a fixed width; `values` is their encoding in the buffer of that number.
+fn fixed(
+    rows: usize,
+    values: &dyn Fn(u32) -> ArrayEncoding,
+    plain: Bytes,
+    nulls: Option<&NullBuffer>,
+) -> Result<(ArrayEncoding, Vec<Bytes>)> {
     Ok(match nulls.filter(|nulls| nulls.null_count() > 0) {
-        None => (no_nulls(flat(bits, 0)), vec![plain]),
+        None => (no_nulls(values(0)), vec![plain]),
         Some(nulls) if nulls.null_count() == rows => (all_nulls(), Vec::new()),
         Some(nulls) => {
-            let some = page::SomeNulls { validity: Some(Box::new(flat(1, 0))), values: Some(Box::new(flat(bits, 1))) };
+            let some = page::SomeNulls { validity: Some(Box::new(flat(1, 0))), values: Some(Box::new(values(1))) };
             (nullable(Nullability::SomeNulls(Box::new(some))), vec![owned(nulls.inner().sliced()), plain])
         }
     })

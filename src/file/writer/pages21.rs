@@ -7,10 +7,11 @@ use arrow::buffer::NullBuffer;
 use arrow::datatypes::{ArrowNativeType, ByteArrayType, DataType};
 use bytes::Bytes;
 
-use super::{byte_width, owned, plain};
+use super::{byte_width, owned, plain, vectors};
 use crate::error::{Error, Result};
 use crate::file::messages::encoding21::{
-    Compressive, CompressiveEncoding, ConstantLayout, Flat, FullZipLayout, LayoutKind, PageLayout, Variable, ZipWidth,
+    Compressive, CompressiveEncoding, ConstantLayout, FixedSizeList, Flat, FullZipLayout, LayoutKind, PageLayout, Variable,
+    ZipWidth,
 };
 
 /// Layer numbers of §4: nothing is null, values can be null.
@@ -30,11 +31,21 @@ pub(super) fn encode(values: &ArrayRef) -> Result<(PageLayout, Vec<Bytes>)> {
         DataType::LargeBinary => variable(values.as_binary::<i64>(), 64),
         DataType::Boolean => {
             let bytes: Vec<u8> = values.as_boolean().values().iter().map(u8::from).collect();
-            fixed(bytes.into(), 1, values.nulls())
+            fixed(bytes.into(), 1, flat(8), values.nulls())
+        }
+        DataType::FixedSizeList(_, _) => {
+            let (dimension, width, items) = vectors(values)?;
+            let list = FixedSizeList {
+                items_per_value: dimension as u64,
+                values: Some(Box::new(flat(8 * width as u64))),
+                has_validity: false,
+            };
+            let encoding = CompressiveEncoding { kind: Some(Compressive::FixedSizeList(Box::new(list))) };
+            fixed(owned(items), dimension * width, encoding, values.nulls())
         }
         other => {
             let width = byte_width(other)?;
-            fixed(owned(plain(values, width)?), width, values.nulls())
+            fixed(owned(plain(values, width)?), width, flat(8 * width as u64), values.nulls())
         }
     }
 }
@@ -58,11 +69,16 @@ fn layout(rows: usize, nullable: bool, width: ZipWidth, values: CompressiveEncod
 }
 
 /// Plain values, each after a byte that says whether it is null when some are.
-fn fixed(plain: Bytes, width: usize, nulls: Option<&NullBuffer>) -> Result<(PageLayout, Vec<Bytes>)> {
+fn fixed(
+    plain: Bytes,
+    width: usize,
+    values: CompressiveEncoding,
+    nulls: Option<&NullBuffer>,
+) -> Result<(PageLayout, Vec<Bytes>)> {
     let rows = plain.len() / width.max(1);
     let bits = u32::try_from(8 * width).map_err(|_| Error::internal(format!("values of {width} bytes")))?;
     let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
-    let message = layout(rows, nulls.is_some(), ZipWidth::BitsPerValue(bits), flat(u64::from(bits)))?;
+    let message = layout(rows, nulls.is_some(), ZipWidth::BitsPerValue(bits), values)?;
     let Some(nulls) = nulls else { return Ok((message, vec![plain])) };
     let mut entries = Vec::with_capacity(rows * (1 + width));
     for (value, valid) in plain.chunks_exact(width.max(1)).zip(nulls.iter()) {
