@@ -59,6 +59,9 @@ pub use segment::SegmentFiles;
 /// Build parameters of a method, e.g. `{"zone_size": 4096}`; the keys are pylance's (index-formats §15).
 pub type Params = Map<String, Value>;
 
+/// Where a row that a segment stores is to be in a copy of it; `None` = nowhere.
+pub type Placing<'a> = &'a dyn Fn(u64) -> Option<u64>;
+
 /// What a builder has to know before the first row.
 #[derive(Clone, Debug)]
 pub struct BuildSpec {
@@ -224,17 +227,12 @@ pub trait IndexMethod: Sync {
     /// Those of opening and decoding the files.
     async fn stored_rows(&self, segment: &SegmentFiles) -> Result<RoaringTreemap>;
 
-    /// Writes the segment again without the rows for which `drop` is true; no table data is read. `None` when this
-    /// method (or this layout of it) cannot be copied so.
+    /// Writes the segment again with its rows at other places, without those that have none; no table data is read. `None` when
+    /// this method (or this layout of it) cannot be copied so. Methods of zones can leave rows out, and move none.
     ///
     /// # Errors
     /// Those of opening and decoding the files.
-    async fn copy_without(
-        &self,
-        segment: &SegmentFiles,
-        data_type: &DataType,
-        drop: &dyn Fn(u64) -> bool,
-    ) -> Result<Option<BuiltIndex>>;
+    async fn copy_placed(&self, segment: &SegmentFiles, data_type: &DataType, place: Placing<'_>) -> Result<Option<BuiltIndex>>;
 
     /// Writes the rows of several segments into one from their files alone; no table data is read. `None` when this method, or
     /// the layout or the parameters of one of them, does not allow that. A method that cannot tell how many rows it was given

@@ -228,7 +228,7 @@ async fn copy_segment(
     let without: RoaringBitmap = copy.without.iter().copied().collect();
     let drop = dropped_rows(store, file, method, entry, without).await?;
     let files = segment_files(store, &file.manifest, entry)?;
-    method.copy_without(&files, &field_type(&file.manifest.schema, field)?, &*drop).await
+    method.copy_placed(&files, &field_type(&file.manifest.schema, field)?, &|row| (!drop(row)).then_some(row)).await
 }
 
 /// Which stored rows belong to the fragments to leave out.
@@ -268,7 +268,7 @@ async fn dropped_rows(
 }
 
 /// Creates every file of the segment and compares the folder with what was sent, where the store lists.
-async fn upload(store: &Store, uuid: Uuid, index: BuiltIndex) -> Result<(Vec<BuiltFile>, Vec<String>)> {
+pub(crate) async fn upload(store: &Store, uuid: Uuid, index: BuiltIndex) -> Result<(Vec<BuiltFile>, Vec<String>)> {
     let folder = format!("_indices/{uuid}");
     let mut staged = Vec::new();
     let mut files = Vec::new();
@@ -292,7 +292,7 @@ async fn upload(store: &Store, uuid: Uuid, index: BuiltIndex) -> Result<(Vec<Bui
 
 /// Creates one file. Its folder is named by a uuid of this build alone, so after an answer that was lost whatever lies there was
 /// sent by us: it is read back, and sent again (only if absent) when it is not there.
-async fn create(store: &Store, path: &str, chunks: Vec<bytes::Bytes>, size: u64) -> Result<()> {
+pub(crate) async fn create(store: &Store, path: &str, chunks: Vec<bytes::Bytes>, size: u64) -> Result<()> {
     let tail = tail_of(&chunks);
     let mut lost: Option<Error> = None;
     for attempt in 0..UPLOADS {

@@ -426,7 +426,7 @@ fn segment(names: &[&str], method: &str, data: &[u8]) -> bool {
     used(block_on(method.inspect(&files)));
     used(block_on(method.faults(&files, ty)));
     used(block_on(method.check_beside(&files, &method.default_params())));
-    used(block_on(method.copy_without(&files, ty, &|row| row % 3 == 0)));
+    used(block_on(method.copy_placed(&files, ty, &|row| (row % 3 != 0).then_some(row ^ 1))));
     let spec = BuildSpec {
         data_type: ty.clone(),
         logical_type: "int64".to_owned(),

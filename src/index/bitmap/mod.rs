@@ -20,7 +20,7 @@ use crate::index::keyed::{KEYS_AND_BITMAPS, KeyWriter, counted, probed};
 use crate::index::params::{check_version, merge_known};
 use crate::index::parts::Parts;
 use crate::index::probe::{Matches, Op, Query};
-use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles, Source};
+use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, Placing, SegmentBuilder, SegmentFiles, Source};
 
 const FILE: &str = "bitmap_page_lookup.lance";
 const TYPE_URL: &str = "/lance.table.BitmapIndexDetails";
@@ -67,13 +67,8 @@ impl IndexMethod for Bitmap {
         read::stored_rows(segment).await
     }
 
-    async fn copy_without(
-        &self,
-        segment: &SegmentFiles,
-        data_type: &DataType,
-        drop: &dyn Fn(u64) -> bool,
-    ) -> Result<Option<BuiltIndex>> {
-        read::copy_without(segment, data_type, drop).await
+    async fn copy_placed(&self, segment: &SegmentFiles, data_type: &DataType, place: Placing<'_>) -> Result<Option<BuiltIndex>> {
+        read::copy_placed(segment, data_type, place).await
     }
 
     async fn merge(&self, sources: &[Source<'_>], spec: &BuildSpec) -> Result<Option<BuiltIndex>> {

@@ -18,7 +18,7 @@ use crate::index::keyed::{KEYS_AND_BITMAPS, KeyInput, KeyWriter, Keys, Top, entr
 use crate::index::order::comparison;
 use crate::index::params::collected;
 use crate::index::parts::Parts;
-use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentFiles, Source};
+use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, Placing, SegmentFiles, Source};
 
 /// Files of the segment: the one, or the shards that nobody reads (index-formats §6).
 async fn names(segment: &SegmentFiles) -> Result<(Vec<String>, bool)> {
@@ -64,12 +64,8 @@ async fn input<'a>(segment: &SegmentFiles, data_type: &DataType, keep: Keep<'a>)
     Ok(Some(KeyInput::new(keys, keep)))
 }
 
-pub(super) async fn copy_without(
-    segment: &SegmentFiles,
-    data_type: &DataType,
-    drop: &dyn Fn(u64) -> bool,
-) -> Result<Option<BuiltIndex>> {
-    let Some(input) = input(segment, data_type, Keep::Without(drop)).await? else { return Ok(None) };
+pub(super) async fn copy_placed(segment: &SegmentFiles, data_type: &DataType, place: Placing<'_>) -> Result<Option<BuiltIndex>> {
+    let Some(input) = input(segment, data_type, Keep::At(place)).await? else { return Ok(None) };
     let mut built = write(vec![input], data_type, segment.index_version()).await?;
     if let Some(details) = &segment.entry().details {
         built.details = details.clone();

@@ -81,7 +81,7 @@ fn every_type_reads_back_as_the_model_says() {
         assert_eq!(block_on(Bitmap.inspect(&segment)).unwrap()["problems"], json!([]), "{logical_type}");
         let data_type = scalar_type(logical_type).unwrap();
         let kept: Vec<Rows> = rows.into_iter().filter(|rows| rows.fragment != 1).collect();
-        let copy = block_on(Bitmap.copy_without(&segment, &data_type, &|id| id >> 32 == 1)).unwrap().unwrap();
+        let copy = block_on(Bitmap.copy_placed(&segment, &data_type, &|id| (id >> 32 != 1).then_some(id))).unwrap().unwrap();
         check(&store(&copy), logical_type, &kept);
     }
 }
@@ -190,7 +190,7 @@ fn shards_are_called_what_they_are() {
     let seen = block_on(Bitmap.inspect(&segment)).unwrap();
     assert_eq!(seen["problems"], json!(["only shards that no reader reads: part_0_bitmap_page_lookup.lance"]));
     assert_eq!(block_on(Bitmap.stored_rows(&segment)).unwrap().len(), 2);
-    assert!(block_on(Bitmap.copy_without(&segment, &DataType::Int64, &|_| false)).unwrap().is_none());
+    assert!(block_on(Bitmap.copy_placed(&segment, &DataType::Int64, &Some)).unwrap().is_none());
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn refusals() {
     let given = Params::from_iter([("zone_size".to_owned(), 3.into())]);
     assert_eq!(Bitmap.merge_params(Params::new(), &given).unwrap_err().code(), ErrorCode::InvalidArgument);
     let segment = store(&build(&Bitmap, "int64", 0, &Params::new(), &[], &mut Random(1)));
-    let error = block_on(Bitmap.copy_without(&segment, &DataType::Int32, &|_| false)).err().unwrap();
+    let error = block_on(Bitmap.copy_placed(&segment, &DataType::Int32, &Some)).err().unwrap();
     assert_eq!(error.code(), ErrorCode::CorruptFile);
     let mut builder = Bitmap.builder(spec(DataType::Int64, "int64")).unwrap();
     let texts: ArrayRef = Arc::new(StringArray::from(vec!["a"]));

@@ -20,7 +20,7 @@ use crate::index::check::Check;
 use crate::index::params::{check_version, collected, fraction, merge_known, positive};
 use crate::index::parts::Parts;
 use crate::index::probe::{Matches, Op, Query};
-use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles, Source};
+use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, Placing, SegmentBuilder, SegmentFiles, Source};
 
 /// Build parameter: live rows per zone, for which each filter is sized.
 const NUMBER_OF_ITEMS: &str = "number_of_items";
@@ -87,13 +87,8 @@ impl IndexMethod for BloomFilter {
         read::stored_rows(segment).await
     }
 
-    async fn copy_without(
-        &self,
-        segment: &SegmentFiles,
-        _data_type: &DataType,
-        drop: &dyn Fn(u64) -> bool,
-    ) -> Result<Option<BuiltIndex>> {
-        read::copy_without(segment, drop).await
+    async fn copy_placed(&self, segment: &SegmentFiles, _data_type: &DataType, place: Placing<'_>) -> Result<Option<BuiltIndex>> {
+        read::copy_placed(segment, place).await
     }
 
     async fn merge(&self, sources: &[Source<'_>], spec: &BuildSpec) -> Result<Option<BuiltIndex>> {

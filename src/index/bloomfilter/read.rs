@@ -18,7 +18,7 @@ use crate::index::keep::Keep;
 use crate::index::params::collected;
 use crate::index::parts::Parts;
 use crate::index::zones::{Places, ZoneFile, addresses, count_in};
-use crate::index::{BuildSpec, BuiltIndex, Params, SegmentFiles, Source};
+use crate::index::{BuildSpec, BuiltIndex, Params, Placing, SegmentFiles, Source};
 
 /// What the metadata says; like Lance's reader, values that are not there or no numbers count as the defaults.
 fn params(file: &ZoneFile<'_>) -> Result<Params> {
@@ -114,10 +114,10 @@ impl Kept {
 }
 
 /// Drops the zones all of whose rows go, and the dropped rows from the null rows.
-pub(super) async fn copy_without(segment: &SegmentFiles, drop: &dyn Fn(u64) -> bool) -> Result<Option<BuiltIndex>> {
+pub(super) async fn copy_placed(segment: &SegmentFiles, place: Placing<'_>) -> Result<Option<BuiltIndex>> {
     let file = ZoneFile::open(segment, FILE).await?;
     let mut kept = Kept::new();
-    if !kept.add(segment, &file, Keep::Without(drop)).await? {
+    if !kept.add(segment, &file, Keep::At(place)).await? {
         return Ok(None);
     }
     let mut built = kept.write(&params(&file)?)?;

@@ -24,7 +24,7 @@ use crate::index::order::with_key;
 use crate::index::params::{check_version, collected, merge_known, positive};
 use crate::index::parts::Parts;
 use crate::index::probe::{Matches, Op, Query};
-use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles, Source};
+use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, Placing, SegmentBuilder, SegmentFiles, Source};
 
 /// Build parameter: rows per page.
 const ZONE_SIZE: &str = "zone_size";
@@ -99,13 +99,8 @@ impl IndexMethod for Btree {
         read::stored_rows(segment).await
     }
 
-    async fn copy_without(
-        &self,
-        segment: &SegmentFiles,
-        data_type: &DataType,
-        drop: &dyn Fn(u64) -> bool,
-    ) -> Result<Option<BuiltIndex>> {
-        read::copy_without(segment, data_type, drop).await
+    async fn copy_placed(&self, segment: &SegmentFiles, data_type: &DataType, place: Placing<'_>) -> Result<Option<BuiltIndex>> {
+        read::copy_placed(segment, data_type, place).await
     }
 
     async fn merge(&self, sources: &[Source<'_>], spec: &BuildSpec) -> Result<Option<BuiltIndex>> {

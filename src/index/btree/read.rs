@@ -1,4 +1,6 @@
-//! Reading what a BTREE segment holds: parameters, ids, the summary of its pages, and a copy without some rows.
+//! Reading what a BTREE segment holds: parameters, ids, the summary of its pages, and a copy with rows elsewhere.
+
+use std::sync::Arc;
 
 use std::ops::Range;
 
@@ -19,7 +21,7 @@ use crate::index::order::descent;
 use crate::index::params::collected;
 use crate::index::parts::Parts;
 use crate::index::sort::PAGE_ROWS;
-use crate::index::{BuiltIndex, Params, SegmentFiles};
+use crate::index::{BuiltIndex, Params, Placing, SegmentFiles};
 use crate::lists::sorted_by;
 
 /// Files of a segment by what they are.
@@ -119,11 +121,7 @@ pub(super) fn ids_of(segment: &SegmentFiles, name: &str, array: &ArrayRef) -> Re
     }
 }
 
-pub(super) async fn copy_without(
-    segment: &SegmentFiles,
-    data_type: &DataType,
-    drop: &dyn Fn(u64) -> bool,
-) -> Result<Option<BuiltIndex>> {
+pub(super) async fn copy_placed(segment: &SegmentFiles, data_type: &DataType, place: Placing<'_>) -> Result<Option<BuiltIndex>> {
     if layout(segment).await?.parts {
         return Ok(None);
     }
@@ -144,10 +142,12 @@ pub(super) async fn copy_without(
     let mut waiting: (Vec<ArrayRef>, Vec<ArrayRef>, usize) = Default::default();
     while let Some((value_part, id_part)) = pair(&mut values, &mut ids).await? {
         let part = ids_of(segment, PAGE_DATA, &id_part)?;
-        let keep: Vec<bool> = part.values().iter().map(|id| !drop(*id)).collect();
+        let places: Vec<Option<u64>> = part.values().iter().map(|id| place(*id)).collect();
+        let keep: Vec<bool> = places.iter().map(Option::is_some).collect();
+        let ids: UInt64Array = places.into_iter().flatten().collect::<Vec<u64>>().into();
         waiting.0.push(filter(&value_part, &keep)?);
-        waiting.1.push(filter(&id_part, &keep)?);
-        waiting.2 += keep.iter().filter(|keep| **keep).count();
+        waiting.2 += ids.len();
+        waiting.1.push(Arc::new(ids));
         if waiting.2 >= PAGE_ROWS {
             flush(segment, &mut writer, std::mem::take(&mut waiting))?;
         }

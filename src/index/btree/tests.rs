@@ -150,11 +150,11 @@ fn a_copy_leaves_out_rows_and_keeps_everything_else() {
         let mut rows = sample(logical_type, &mut random);
         let segment = store(&build(&Btree, logical_type, 1, &params(64), &rows, &mut random));
         let data_type = scalar_type(logical_type).unwrap();
-        let copy = block_on(Btree.copy_without(&segment, &data_type, &|id| id >> 32 == 1)).unwrap().unwrap();
+        let copy = block_on(Btree.copy_placed(&segment, &data_type, &|id| (id >> 32 != 1).then_some(id))).unwrap().unwrap();
         rows.retain(|rows| rows.fragment != 1);
         assert_eq!(copy.index_version, 1);
         check(&store(&copy), logical_type, 64, &rows);
-        let nothing = block_on(Btree.copy_without(&segment, &data_type, &|_| true)).unwrap().unwrap();
+        let nothing = block_on(Btree.copy_placed(&segment, &data_type, &|_| None)).unwrap().unwrap();
         check(&store(&nothing), logical_type, 64, &[Rows::dense(0, arrow::array::new_empty_array(&data_type))]);
     }
 }
@@ -163,7 +163,7 @@ fn a_copy_leaves_out_rows_and_keeps_everything_else() {
 fn a_copy_refuses_a_column_of_another_type() {
     let mut random = Random(5);
     let segment = store(&build(&Btree, "int64", 0, &params(64), &sample("int64", &mut random), &mut random));
-    let error = match block_on(Btree.copy_without(&segment, &DataType::Int32, &|_| false)) {
+    let error = match block_on(Btree.copy_placed(&segment, &DataType::Int32, &Some)) {
         Ok(_) => panic!("copied"),
         Err(error) => error,
     };
@@ -243,7 +243,7 @@ fn legacy_range_parts_are_recognised_and_not_copied() {
     let seen = block_on(Btree.inspect(&segment)).unwrap();
     assert_eq!((&seen["rows"], &seen["pages"], &seen["range_partitioned"]), (&json!(6), &json!(4), &json!(true)));
     assert_eq!(block_on(Btree.stored_rows(&segment)).unwrap().len(), 6);
-    assert!(block_on(Btree.copy_without(&segment, &DataType::Int64, &|_| false)).unwrap().is_none());
+    assert!(block_on(Btree.copy_placed(&segment, &DataType::Int64, &Some)).unwrap().is_none());
     assert_eq!(block_on(Btree.recover_params(&segment)).unwrap(), params(2));
 }
 

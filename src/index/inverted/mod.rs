@@ -31,7 +31,7 @@ use crate::format::index_metadata::IndexDetails;
 use crate::index::check::Check;
 use crate::index::parts::Parts;
 use crate::index::probe::{Matches, Op, Query};
-use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles, Source};
+use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, Placing, SegmentBuilder, SegmentFiles, Source};
 use posting::Tail;
 use settings::{FORMAT, Settings, same_details};
 
@@ -134,13 +134,8 @@ impl IndexMethod for Inverted {
         read::stored_rows(segment).await
     }
 
-    async fn copy_without(
-        &self,
-        segment: &SegmentFiles,
-        _data_type: &DataType,
-        drop: &dyn Fn(u64) -> bool,
-    ) -> Result<Option<BuiltIndex>> {
-        read::copy_without(segment, drop).await
+    async fn copy_placed(&self, segment: &SegmentFiles, _data_type: &DataType, place: Placing<'_>) -> Result<Option<BuiltIndex>> {
+        read::copy_placed(segment, place).await
     }
 
     async fn merge(&self, sources: &[Source<'_>], spec: &BuildSpec) -> Result<Option<BuiltIndex>> {

@@ -20,7 +20,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::file::LanceFile;
 use crate::format::bitmap::decode_roaring32;
 use crate::index::columns::whole;
-use crate::index::{BuildSpec, BuiltIndex, Params, SegmentFiles, Source};
+use crate::index::{BuildSpec, BuiltIndex, Params, Placing, SegmentFiles, Source};
 
 /// Tokens that an inspection names.
 const TOP: usize = 20;
@@ -139,15 +139,15 @@ pub(super) async fn documents(segment: &SegmentFiles, partition: u64) -> Result<
 }
 
 /// Everything of the segment's partitions that is to stay, gathered again as if it were being built.
-async fn gather(segment: &SegmentFiles, head: &Head, into: &mut Collector, drop: &dyn Fn(u64) -> bool) -> Result<u64> {
+async fn gather(segment: &SegmentFiles, head: &Head, into: &mut Collector, place: Placing<'_>) -> Result<u64> {
     let mut kept = 0u64;
     for partition in &head.partitions {
         let Documents { rows, lengths } = documents(segment, *partition).await?;
         let mut renumbered = Vec::with_capacity(rows.len());
         for (row, length) in rows.iter().zip(&lengths) {
-            let goes = drop(*row) || head.deleted.contains((*row >> 32) as u32);
-            renumbered.push(if goes { None } else { Some(into.document(*row, *length)?) });
-            kept += u64::from(!goes);
+            let place = if head.deleted.contains((*row >> 32) as u32) { None } else { place(*row) };
+            renumbered.push(place.map(|row| into.document(row, *length)).transpose()?);
+            kept += u64::from(place.is_some());
         }
         each_list(segment, head, *partition, &mut |list| {
             let id = into.token(list.text)?;
@@ -257,14 +257,14 @@ fn read_list(
     (left == 0 && positions.is_none_or(|rest| rest.is_empty())).then_some(())
 }
 
-pub(super) async fn copy_without(segment: &SegmentFiles, drop: &dyn Fn(u64) -> bool) -> Result<Option<BuiltIndex>> {
+pub(super) async fn copy_placed(segment: &SegmentFiles, place: Placing<'_>) -> Result<Option<BuiltIndex>> {
     let head = head(segment).await?;
     let Ok(settings) = Settings::parse(&head.params) else { return Ok(None) };
     if !head.readable() || settings.with_position != head.positions {
         return Ok(None);
     }
     let mut collected = Collector::new(settings.with_position);
-    let rows = match gather(segment, &head, &mut collected, drop).await {
+    let rows = match gather(segment, &head, &mut collected, place).await {
         Err(error) if matches!(error.code(), ErrorCode::UnsupportedType | ErrorCode::UnsupportedEncoding) => return Ok(None),
         gathered => gathered?,
     };
@@ -286,7 +286,7 @@ pub(super) async fn merge(sources: &[Source<'_>], spec: &BuildSpec) -> Result<Op
         if !alike || !head.readable() || settings.with_position != head.positions {
             return Ok(None);
         }
-        rows += gather(source.files, &head, &mut collected, &|row| !source.rows.contains(row)).await?;
+        rows += gather(source.files, &head, &mut collected, &|row| source.rows.contains(row).then_some(row)).await?;
     }
     // Rows without a token have no document.
     write(collected, &settings, spec.rows_hint.unwrap_or(rows)).map(Some)

@@ -17,7 +17,7 @@ use crate::index::labellist::{FILE, LabelList, NULL_LISTS, file as finished, ite
 use crate::index::order::comparison;
 use crate::index::params::collected;
 use crate::index::parts::Parts;
-use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentFiles, Source};
+use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, Placing, SegmentFiles, Source};
 
 /// The rows whose list is null; `None` for files of version 0 that do not store them.
 pub(super) async fn null_lists(segment: &SegmentFiles, file: &LanceFile) -> Result<Option<RoaringTreemap>> {
@@ -51,12 +51,8 @@ async fn input<'a>(
     Ok(Some((KeyInput::new(keys, keep), keep.of(&null_lists))))
 }
 
-pub(super) async fn copy_without(
-    segment: &SegmentFiles,
-    data_type: &DataType,
-    drop: &dyn Fn(u64) -> bool,
-) -> Result<Option<BuiltIndex>> {
-    let Some((input, null_lists)) = input(segment, data_type, Keep::Without(drop)).await? else { return Ok(None) };
+pub(super) async fn copy_placed(segment: &SegmentFiles, data_type: &DataType, place: Placing<'_>) -> Result<Option<BuiltIndex>> {
+    let Some((input, null_lists)) = input(segment, data_type, Keep::At(place)).await? else { return Ok(None) };
     let mut built = write(vec![input], &null_lists, data_type, segment.index_version(), None).await?;
     if let Some(details) = &segment.entry().details {
         built.details = details.clone();

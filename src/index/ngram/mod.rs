@@ -22,7 +22,7 @@ use crate::index::params::{check_version, merge_known};
 use crate::index::parts::Parts;
 use crate::index::postings::Layout;
 use crate::index::probe::{Matches, Op, Query};
-use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles, Source};
+use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, Placing, SegmentBuilder, SegmentFiles, Source};
 
 const FILE: &str = "ngram_postings.lance";
 const NAMES: Names = Names { key: "tokens", bitmap: "posting_list", nullable: false, layout: Layout::Roaring64 };
@@ -71,13 +71,8 @@ impl IndexMethod for Ngram {
         Ok(RoaringTreemap::new())
     }
 
-    async fn copy_without(
-        &self,
-        segment: &SegmentFiles,
-        _data_type: &DataType,
-        drop: &dyn Fn(u64) -> bool,
-    ) -> Result<Option<BuiltIndex>> {
-        read::copy_without(segment, drop).await.map(Some)
+    async fn copy_placed(&self, segment: &SegmentFiles, _data_type: &DataType, place: Placing<'_>) -> Result<Option<BuiltIndex>> {
+        read::copy_placed(segment, place).await.map(Some)
     }
 
     async fn merge(&self, sources: &[Source<'_>], spec: &BuildSpec) -> Result<Option<BuiltIndex>> {

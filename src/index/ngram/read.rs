@@ -15,7 +15,7 @@ use crate::index::ngram::{FILE, NAMES, Ngram, file};
 use crate::index::order::comparison;
 use crate::index::params::collected;
 use crate::index::parts::Parts;
-use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentFiles, Source};
+use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, Placing, SegmentFiles, Source};
 
 async fn open(segment: &SegmentFiles) -> Result<Keys> {
     let keys = Keys::open(segment, FILE, &segment.open(FILE).await?, NAMES)?;
@@ -31,8 +31,8 @@ pub(super) fn tokens<'a>(segment: &SegmentFiles, keys: &'a ArrayRef) -> Result<&
         .ok_or_else(|| Error::corrupt(&segment.label(FILE), "the column `tokens` is not made of codes"))
 }
 
-pub(super) async fn copy_without(segment: &SegmentFiles, drop: &dyn Fn(u64) -> bool) -> Result<BuiltIndex> {
-    let input = KeyInput::new(open(segment).await?, Keep::Without(drop));
+pub(super) async fn copy_placed(segment: &SegmentFiles, place: Placing<'_>) -> Result<BuiltIndex> {
+    let input = KeyInput::new(open(segment).await?, Keep::At(place));
     let mut built = write(vec![input], segment.index_version(), None).await?;
     if let Some(details) = &segment.entry().details {
         built.details = details.clone();

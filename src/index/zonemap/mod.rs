@@ -21,7 +21,7 @@ use crate::index::check::Check;
 use crate::index::params::{check_version, collected, flag, merge_known, positive};
 use crate::index::parts::Parts;
 use crate::index::probe::{Matches, Op, Query};
-use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentBuilder, SegmentFiles, Source};
+use crate::index::{BuildSpec, BuiltIndex, IndexMethod, Params, Placing, SegmentBuilder, SegmentFiles, Source};
 
 /// Build parameter and metadata key: live rows per zone.
 const ROWS_PER_ZONE: &str = "rows_per_zone";
@@ -86,13 +86,8 @@ impl IndexMethod for ZoneMap {
         read::stored_rows(segment).await
     }
 
-    async fn copy_without(
-        &self,
-        segment: &SegmentFiles,
-        data_type: &DataType,
-        drop: &dyn Fn(u64) -> bool,
-    ) -> Result<Option<BuiltIndex>> {
-        read::copy_without(segment, data_type, drop).await
+    async fn copy_placed(&self, segment: &SegmentFiles, data_type: &DataType, place: Placing<'_>) -> Result<Option<BuiltIndex>> {
+        read::copy_placed(segment, data_type, place).await
     }
 
     async fn merge(&self, sources: &[Source<'_>], spec: &BuildSpec) -> Result<Option<BuiltIndex>> {

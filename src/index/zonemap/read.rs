@@ -18,7 +18,7 @@ use crate::index::zonemap::build::{Zones, encode};
 use crate::index::zonemap::details::params_of;
 use crate::index::zonemap::{DEFAULT_ROWS_PER_ZONE, FILE, ROWS_PER_ZONE, rows_per_zone as rows_per_zone_of};
 use crate::index::zones::{ZoneFile, addresses, count_in};
-use crate::index::{BuildSpec, BuiltIndex, Params, SegmentFiles, Source};
+use crate::index::{BuildSpec, BuiltIndex, Params, Placing, SegmentFiles, Source};
 
 fn rows_per_zone(file: &ZoneFile<'_>) -> Result<u64> {
     match file.file.metadata().get(ROWS_PER_ZONE) {
@@ -114,14 +114,10 @@ impl Kept {
 }
 
 /// Drops the zones all of whose rows go, and the dropped rows from what is stored of nulls.
-pub(super) async fn copy_without(
-    segment: &SegmentFiles,
-    data_type: &DataType,
-    drop: &dyn Fn(u64) -> bool,
-) -> Result<Option<BuiltIndex>> {
+pub(super) async fn copy_placed(segment: &SegmentFiles, data_type: &DataType, place: Placing<'_>) -> Result<Option<BuiltIndex>> {
     let file = ZoneFile::open(segment, FILE).await?;
     let mut kept = Kept::default();
-    if !kept.add(&file, data_type, Keep::Without(drop)).await? {
+    if !kept.add(&file, data_type, Keep::At(place)).await? {
         return Ok(None);
     }
     let spec = BuildSpec {
