@@ -4,6 +4,7 @@ import type { Engine } from "./engine.js";
 import { WhetstoneError } from "./errors.js";
 import { callbacksOf, Store } from "./stores.js";
 import type { StoreCallbacks, StoreDescriptor } from "./stores.js";
+import type { BuiltRewrite, RewriteTask } from "./layout-types.js";
 import type { BuildTask, BuiltSegment, RequestCounts, RequestEvent } from "./types.js";
 
 /** Options of {@link buildSegment}. */
@@ -15,9 +16,15 @@ export interface BuildOptions {
   onRequest?: (event: RequestEvent) => void;
 }
 
+/** @internal Work for one worker: a segment to build, or fragments to rewrite. */
+export type PoolTask = BuildTask | RewriteTask;
+
+/** @internal What comes of it. */
+export type PoolResult = BuiltSegment | BuiltRewrite;
+
 /** @internal */
 export interface RawBuild {
-  task: BuildTask;
+  task: PoolTask;
   descriptor: StoreDescriptor;
   callbacks: StoreCallbacks | undefined;
   manifest: Uint8Array | undefined;
@@ -28,15 +35,16 @@ export interface RawBuild {
 }
 
 /** @internal */
-export function buildOn(engine: Engine, build: RawBuild): Promise<BuiltSegment> {
+export function buildOn(engine: Engine, build: RawBuild): Promise<PoolResult> {
   const spec = { descriptor: build.descriptor, callbacks: build.callbacks, onRequest: build.onRequest as ((event: unknown) => void) | undefined };
   const hooks = { onUuid: build.onUuid, onProgress: build.onProgress };
-  return engine.call<BuiltSegment>((glue) => glue.buildSegment(spec, build.task, build.manifest, hooks), build.signal, "staged");
+  return engine.call<PoolResult>((glue) => build.task.kind === "rewrite"
+    ? glue.rewriteFragments(spec, build.task, build.manifest, hooks) : glue.buildSegment(spec, build.task, build.manifest, hooks), build.signal, "staged");
 }
 
-/** @internal A segment, and what building it asked of the store. */
+/** @internal A segment (or the files of rewritten fragments), and what it asked of the store. */
 export interface CountedBuild {
-  segment: BuiltSegment;
+  segment: PoolResult;
   requests: RequestCounts;
 }
 
@@ -59,17 +67,25 @@ export interface Discarded {
   left: string[];
 }
 
-/** @internal Removes what abandoned builds uploaded, or says what is left after `ms`. */
+/** @internal Data files that a task writes at most; `null` for one that builds a segment. */
+export function filesOf(tasks: readonly PoolTask[]): number | null {
+  const counts = tasks.map((task) => (task.kind === "rewrite" ? task.outputs.length : 0));
+  return tasks.some((task) => task.kind === "rewrite") ? Math.max(...counts) : null;
+}
+
+/** @internal Removes what abandoned builds uploaded, or says what is left after `ms`. `files`: of rewrites, how many data files each wrote at most. */
 export async function discard(
-  descriptor: StoreDescriptor, callbacks: StoreCallbacks | undefined, branch: string | null, uuids: string[], ms: number,
+  descriptor: StoreDescriptor, callbacks: StoreCallbacks | undefined, branch: string | null, uuids: string[], ms: number, files: number | null = null,
 ): Promise<Discarded> {
   if (uuids.length === 0) return { removed: [], left: [] };
-  const folders = { removed: [], left: uuids.map((uuid) => `_indices/${uuid}/`) };
+  const folders = { removed: [], left: uuids.map((uuid) => (files === null ? `_indices/${uuid}/` : `data/${uuid}-*.lance`)) };
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<Discarded>((resolve) => { timer = setTimeout(() => resolve(folders), ms); });
   const work = (async (): Promise<Discarded> => {
     const engine = await currentEngine();
-    return engine.call<Discarded>((glue) => glue.discardSegments({ descriptor, callbacks: callbacksOf(descriptor, callbacks), onRequest: undefined }, branch ?? undefined, uuids));
+    const spec = { descriptor, callbacks: callbacksOf(descriptor, callbacks), onRequest: undefined };
+    return engine.call<Discarded>((glue) => files === null
+      ? glue.discardSegments(spec, branch ?? undefined, uuids) : glue.discardRewrites(spec, branch ?? undefined, uuids, files));
   })().catch(() => folders);
   return Promise.race([work, late]).finally(() => clearTimeout(timer));
 }
@@ -92,12 +108,13 @@ export async function buildSegment(task: BuildTask, store: Store | StoreDescript
   const { onProgress } = options;
   try {
     if (options.signal?.aborted) throw aborted();
-    return await buildOn(await currentEngine(), {
+    const built = await buildOn(await currentEngine(), {
       task, descriptor, callbacks: callbacksOf(descriptor, callbacks), manifest: undefined, signal: options.signal,
       onUuid: (uuid) => started.push(uuid),
       onProgress: (rows) => onProgress?.({ rows, rows_total: task.rows }),
       onRequest: options.onRequest,
     });
+    return built as BuiltSegment;
   } catch (error) {
     throw withStaged(WhetstoneError.from(error), await discard(descriptor, callbacks, task.branch, started, options.signal?.aborted ? 180 : 10_000));
   }

@@ -1,5 +1,5 @@
 // The documents about layouts and compactions.
-import type { Advice, Count, CoverageColumn, Json, Plan, RefreshReport } from "./types.js";
+import type { Advice, Count, CoverageColumn, Json, Plan, RefreshReport, RequestCounts } from "./types.js";
 
 /** Options of a compaction; every key is optional, names and meaning are Lance's. What is not given comes from the table's configuration, else is the default. */
 export interface CompactionOptions {
@@ -61,6 +61,52 @@ export interface CompactionPlan {
   writes_history: boolean;
   estimate: { rows: Count; read_bytes: Count | null; segments_remapped: Count };
   warnings: Advice[];
+}
+
+/** One group of a plan to compact, for a worker. It names no uuid and no credentials: the attempt that runs it draws one. */
+export interface RewriteTask {
+  format: Count;
+  kind: "rewrite";
+  table: string;
+  branch: string | null;
+  v_plan: Count;
+  fragments: Count[];
+  /** Rows of each file to be written. */
+  outputs: Count[];
+  rows: Count;
+}
+
+/** What was written for a {@link RewriteTask}; no version names it yet. */
+export interface BuiltRewrite {
+  format: Count;
+  kind: "rewrite";
+  uuid: string;
+  fragments: Count[];
+  /** Names are relative to `data/`. */
+  files: { path: string; size: Count; rows: Count }[];
+  rows: Count;
+  staged: string[];
+}
+
+/** What a compaction did. */
+export interface CompactionReport {
+  fragments_removed: Count[];
+  fragments_added: Count[];
+  /** Rows that were written again. */
+  rows: Count;
+  /** Deleted rows that are gone for good. */
+  deleted_rows: Count;
+  segments_remapped: Count;
+  /** A segment that was to be remapped and whose layout does not allow that is `RETIRED`: a refresh builds what it covered anew. */
+  segments: { index: string; uuid: string; fate: CompactionFate; new_uuid: string | null }[];
+  version_before: Count;
+  /** The version committed; the one found current when there was nothing to do. */
+  version: Count;
+  /** Those of reserving fragment ids, then those of the exchange. */
+  attempts: RefreshReport["attempts"];
+  transaction: string | null;
+  ms: Count;
+  requests: RequestCounts;
 }
 
 /** Why two fragments are, or are not, rewritten together. */
@@ -188,5 +234,5 @@ export interface SqlResult {
   /** The plan that was run, or would be; `null` for SHOW. */
   plan: Plan | CompactionPlan | null;
   /** What running the plan did. */
-  report: RefreshReport | null;
+  report: RefreshReport | CompactionReport | null;
 }

@@ -1,6 +1,6 @@
-/** A pool of workers that build segments. */
-import { countedBuildOn, discard, withStaged } from "./build.js";
-import type { CountedBuild } from "./build.js";
+/** A pool of workers that build segments and rewrite fragments. */
+import { countedBuildOn, discard, filesOf, withStaged } from "./build.js";
+import type { CountedBuild, PoolTask } from "./build.js";
 import { aborted, currentEngine, engineModule, workerSource } from "./engine.js";
 import { invalid, WhetstoneError } from "./errors.js";
 import { compile, platform } from "./platform.js";
@@ -10,7 +10,7 @@ import { PoolWorker, WorkerLost } from "./slot.js";
 import type { BuildCallbacks } from "./slot.js";
 import { callbacksOf } from "./stores.js";
 import type { StoreCallbacks, StoreDescriptor } from "./stores.js";
-import type { BuildTask, ProgressEvent, RequestEvent } from "./types.js";
+import type { ProgressEvent, RequestEvent } from "./types.js";
 
 /** Of the 200 ms in which an abort is answered: what could not be removed by then is listed instead. */
 const ABORT_ANSWER_MS = 185;
@@ -31,7 +31,7 @@ export interface PoolOptions {
 
 /** @internal Work for a pool. */
 export interface PoolJob {
-  tasks: BuildTask[];
+  tasks: PoolTask[];
   descriptor: StoreDescriptor;
   callbacks: StoreCallbacks | undefined;
   /** The manifest of the version the tasks are pinned to. */
@@ -110,7 +110,7 @@ export class WorkerPool {
       const abandoned = [...state.uuids].filter((uuid) => !wanted.has(uuid));
       const byCaller = job.signal?.aborted === true || this.#closed;
       const ms = byCaller ? Math.max(ABORT_ANSWER_MS - (performance.now() - stoppedAt), 1) : CLEAN_UP_MS;
-      const discarded = await discard(job.descriptor, job.callbacks, job.tasks[0]?.branch ?? null, abandoned, ms);
+      const discarded = await discard(job.descriptor, job.callbacks, job.tasks[0]?.branch ?? null, abandoned, ms, filesOf(job.tasks));
       if (failure !== undefined) throw withStaged(failure, discarded);
       return built;
     } finally {
@@ -124,7 +124,7 @@ export class WorkerPool {
     if (task === undefined) throw new WhetstoneError("INTERNAL", "no such task");
     const report = (state: ProgressEvent["state"], rows: number, worker?: number): void => {
       job.onProgress?.({
-        phase: "build", task: index, tasks: job.tasks.length, state, rows, rows_total: task.rows, ...(worker === undefined ? {} : { worker }),
+        phase: task.kind === "rewrite" ? "rewrite" : "build", task: index, tasks: job.tasks.length, state, rows, rows_total: task.rows, ...(worker === undefined ? {} : { worker }),
       });
     };
     report("waiting", 0);
@@ -158,12 +158,13 @@ export class WorkerPool {
       }
     }
     report("failed", 0);
-    throw new WhetstoneError("ENGINE_CRASHED", `building a segment over ${task.fragments.length} fragments stopped the engine ${ATTEMPTS} times: ${lost}`,
+    const what = task.kind === "rewrite" ? "rewriting" : "building a segment over";
+    throw new WhetstoneError("ENGINE_CRASHED", `${what} ${task.fragments.length} fragments stopped the engine ${ATTEMPTS} times: ${lost}`,
       { attempts: ATTEMPTS, fragments: task.fragments, reason: lost });
   }
 
   /** Without workers (an edge function) tasks run on this thread, one after the other. */
-  async #here(job: JobState, task: BuildTask, callbacks: BuildCallbacks): Promise<CountedBuild> {
+  async #here(job: JobState, task: PoolTask, callbacks: BuildCallbacks): Promise<CountedBuild> {
     return countedBuildOn(await currentEngine(), {
       task, descriptor: job.descriptor, callbacks: job.local, manifest: job.manifest, signal: job.stop.signal,
       onUuid: callbacks.onUuid, onProgress: callbacks.onProgress,

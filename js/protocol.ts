@@ -1,14 +1,15 @@
 // What a pool and its workers say to each other. Everything is plain data; functions stay on the owning thread and are asked for.
 import type { ErrorDocument } from "./errors.js";
 import type { StoreCallbacks, StoreDescriptor } from "./stores.js";
-import type { BuildTask, BuiltSegment, RequestCounts, RequestEvent } from "./types.js";
+import type { PoolResult, PoolTask } from "./build.js";
+import type { RequestCounts, RequestEvent } from "./types.js";
 
 /** @internal A function of a store that a worker may ask its owner for. */
 export type CallbackName = keyof StoreCallbacks;
 
 /** @internal A task and everything it needs. */
 export interface BuildOrder {
-  task: BuildTask;
+  task: PoolTask;
   descriptor: StoreDescriptor;
   /** Functions the store has on the owning thread. */
   callbacks: CallbackName[];
@@ -32,7 +33,7 @@ export type FromWorker =
   | { type: "progress"; id: number; rows: number }
   | { type: "request"; id: number; event: RequestEvent }
   /** `requests`: what the task asked of the store. */
-  | { type: "built"; id: number; segment: BuiltSegment; requests: RequestCounts }
+  | { type: "built"; id: number; segment: PoolResult; requests: RequestCounts }
   /** `crashed` in the error's code: the engine of this worker must not be used again. */
   | { type: "failed"; id: number; error: ErrorDocument }
   | { type: "ask"; id: number; call: number; name: CallbackName; arguments: unknown[] };

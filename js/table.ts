@@ -1,6 +1,6 @@
 /** An open table: one version of it, what can be asked of it, and the jobs that run on it. */
 import { discard, withStaged } from "./build.js";
-import type { CountedBuild } from "./build.js";
+import type { CountedBuild, PoolTask } from "./build.js";
 import { aborted, currentEngine } from "./engine.js";
 import type { Engine } from "./engine.js";
 import { invalid, WhetstoneError } from "./errors.js";
@@ -13,7 +13,7 @@ import { ensureCommits } from "./race.js";
 import type { ChangePlan, ChangeReport, NewValues, RowChoice } from "./sandbox-types.js";
 import { callbacksOf, Store, storeFor } from "./stores.js";
 import type { StoreOptions } from "./stores.js";
-import type { CompactionOptions, CompactionPlan, ForecastOptions, LayoutForecast, Pair, SqlResult } from "./layout-types.js";
+import type { CompactionOptions, CompactionPlan, CompactionReport, ForecastOptions, LayoutForecast, Pair, RewriteTask, SqlResult } from "./layout-types.js";
 import type {
   AuditReport, BranchInfo, BuildPlan, BuiltSegment, CommittingEvent, CreateIndexPlan, DiscardPlan, DropIndexPlan, FieldInfo, FragmentColumns, FragmentInfo,
   GcPlan, GcReport, HistoryDocument, IndexInfo, MergePlan, OrphanList, Plan, Probe, ProgressEvent, PrunePlan, PruneReport, RefreshPlan,
@@ -406,6 +406,12 @@ export class Table {
   async sql(statement: string, options: RunOptions & { alias?: string } = {}): Promise<SqlResult> {
     const answer = await this.#call<Omit<SqlResult, "report">>((glue) => glue.tableSql(this.#id, statement, options.alias), options.signal);
     if (answer.plan === null || answer.explain) return { ...answer, report: null };
+    if (answer.plan.kind === "compaction") {
+      const report = await this.run(answer.plan as CompactionPlan, options);
+      const { fragments_removed, fragments_added, rows, segments_remapped, version } = report;
+      const row = { fragments_removed: fragments_removed.length, fragments_added: fragments_added.length, rows, segments_remapped, version };
+      return { ...answer, columns: Object.keys(row), rows: [Object.values(row)], report };
+    }
     const report = await this.run(answer.plan as Plan, options);
     const { index_name, fragments_indexed, segments_added, segments_removed, version } = report;
     const row = { index_name, fragments_indexed, segments_added, segments_removed, version };
@@ -516,10 +522,11 @@ export class Table {
   async run<K extends UpkeepPlan["kind"]>(plan: UpkeepPlan & { kind: K }, options?: UpkeepOptions): Promise<UpkeepReports[K]>;
   async run(plan: ChangePlan, options?: UpkeepOptions): Promise<ChangeReport>;
   async run(plan: Plan, options?: RunOptions): Promise<Report>;
+  async run(plan: CompactionPlan, options?: RunOptions): Promise<CompactionReport>;
   async run(plan: RemovalPlan, options?: RunOptions): Promise<RemovalReport>;
   async run(
-    plan: Plan | RemovalPlan | UpkeepPlan | ChangePlan, options: RunOptions = {},
-  ): Promise<Report | RemovalReport | ChangeReport | UpkeepReports[UpkeepPlan["kind"]]> {
+    plan: Plan | CompactionPlan | RemovalPlan | UpkeepPlan | ChangePlan, options: RunOptions = {},
+  ): Promise<Report | CompactionReport | RemovalReport | ChangeReport | UpkeepReports[UpkeepPlan["kind"]]> {
     this.#open();
     if (isChange(plan)) return this.#change(plan, options);
     if (plan.kind === "trim" || plan.kind === "prune" || plan.kind === "gc") return this.#upkeep(plan, options);
@@ -527,6 +534,7 @@ export class Table {
       return this.#call<RemovalReport>((glue) => glue.tableRemove(this.#id, plan), options.signal);
     }
     this.#engine.sync((glue) => glue.checkPlan(plan));
+    if (plan.kind === "compaction") return this.#compact(plan, options);
     const { signal, onProgress } = options;
     if (signal?.aborted) throw aborted();
     // Before anything is built: a store that cannot be committed to is refused at once.
@@ -534,7 +542,7 @@ export class Table {
     if (tasks.length > 0 || (plan.kind !== "refresh" && plan.kind !== "merge")) await this.#ensureCommits(signal);
     const rowsTotal = tasks.reduce((sum, task) => sum + task.rows, 0);
     const counted = plan.kind === "drop_index" || tasks.length === 0 ? [] : await this.#build(plan, options);
-    const built = counted.map((one) => one.segment);
+    const built = counted.map((one) => one.segment as BuiltSegment);
     const phase = (name: "commit" | "done"): void => {
       onProgress?.({ phase: name, tasks: tasks.length, state: name === "done" ? "done" : "running", rows: rowsTotal, rows_total: rowsTotal });
     };
@@ -594,12 +602,58 @@ export class Table {
     this.close();
   }
 
+  /** Plans and runs a compaction. */
+  async compact(options: CompactionOptions & RunOptions = {}): Promise<CompactionReport> {
+    const { pool, workers, signal, onProgress, onCommitting, ...document } = options;
+    const plan = await this.planCompaction({ ...document, ...(signal === undefined ? {} : { signal }) });
+    return this.run(plan, options);
+  }
+
+  /** The groups are written in workers, the segments remapped and the fragments exchanged here. */
+  async #compact(plan: CompactionPlan, options: RunOptions): Promise<CompactionReport> {
+    const { signal, onProgress } = options;
+    if (signal?.aborted) throw aborted();
+    if (plan.tasks.length > 0) await this.#ensureCommits(signal);
+    const { tasks, manifest } = await this.#call<{ tasks: RewriteTask[]; manifest: Uint8Array<ArrayBuffer> }>((glue) => glue.tablePlannedCompaction(this.#id, plan), signal);
+    const total = tasks.reduce((sum, task) => sum + task.rows, 0);
+    const counted = tasks.length === 0 ? [] : await this.#pooled(tasks, manifest, options);
+    const phase = (name: "commit" | "done"): void => {
+      onProgress?.({ phase: name, tasks: tasks.length, state: name === "done" ? "done" : "running", rows: total, rows_total: total });
+    };
+    if (tasks.length > 0) phase("commit");
+    const report = await this.#commitCompaction(plan, counted, signal, options.onCommitting);
+    for (const { requests } of counted) {
+      report.requests.count += requests.count;
+      report.requests.bytes += requests.bytes;
+      report.requests.bytes_written += requests.bytes_written;
+    }
+    phase("done");
+    return report;
+  }
+
+  /** Until something is sent an abort ends it and what was written is removed; after that only its end tells what happened. */
+  async #commitCompaction(
+    plan: CompactionPlan, counted: CountedBuild[], signal: AbortSignal | undefined, onCommitting: RunOptions["onCommitting"],
+  ): Promise<CompactionReport> {
+    const hook = async (what: unknown): Promise<void> => {
+      if (signal?.aborted) throw aborted();
+      await onCommitting?.(what as CommittingEvent);
+    };
+    const report = await this.#call<CompactionReport>((glue) => glue.tableCommitCompaction(this.#id, plan, counted.map((one) => one.segment), hook));
+    this.#refreshInfo();
+    return report;
+  }
+
   async #build(plan: BuildPlan, options: RunOptions): Promise<CountedBuild[]> {
     const manifest = await this.#call<Uint8Array<ArrayBuffer>>((glue) => glue.tablePlannedManifest(this.#id, plan), options.signal);
-    const pool = options.pool ?? new WorkerPool({ size: Math.min(options.workers ?? platform().parallelism(), plan.tasks.length) });
+    return this.#pooled(plan.tasks, manifest, options);
+  }
+
+  async #pooled(tasks: PoolTask[], manifest: Uint8Array<ArrayBuffer>, options: RunOptions): Promise<CountedBuild[]> {
+    const pool = options.pool ?? new WorkerPool({ size: Math.min(options.workers ?? platform().parallelism(), tasks.length) });
     try {
       return await pool.run({
-        tasks: plan.tasks, descriptor: this.#store.descriptor, callbacks: this.#store.callbacks, manifest,
+        tasks, descriptor: this.#store.descriptor, callbacks: this.#store.callbacks, manifest,
         signal: options.signal, onProgress: options.onProgress, onRequest: this.#onRequest,
       });
     } finally {

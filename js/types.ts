@@ -235,7 +235,7 @@ export interface IndexTarget {
  */
 export interface BuildTask {
   format: Count;
-  kind: string;
+  kind: "build";
   table: string;
   branch: string | null;
   /** Version to read. */
@@ -773,8 +773,9 @@ export interface AuditReport {
 
 /** Progress of a job. */
 export interface ProgressEvent {
-  phase: "build" | "commit" | "done";
-  /** Position of the task in `plan.tasks`; absent outside the build phase. */
+  /** `rewrite`: fragments are written again by a compaction. */
+  phase: "build" | "rewrite" | "commit" | "done";
+  /** Position of the task in `plan.tasks`; absent once all are done. */
   task?: number;
   /** Number of tasks of the job. */
   tasks: number;

@@ -5,14 +5,14 @@ import { once } from "node:events";
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { checkStore, open, Store, WhetstoneError } from "../node.js";
-import type { CompactionOptions, OpenOptions, PartsOptions, Plan, PlanCreateIndexOptions, PlanRefreshOptions, SegmentContents, StoreOptions, Table } from "../node.js";
+import type { CompactionOptions, CompactionPlan, OpenOptions, PartsOptions, Plan, PlanCreateIndexOptions, PlanRefreshOptions, SegmentContents, StoreOptions, Table } from "../node.js";
 import { keepVerdicts } from "../race.js";
 import { serve } from "../serve.js";
 import { storeFor } from "../stores.js";
 import { progress } from "./progress.js";
 import { storeCheckLine, storeReport } from "./render-store.js";
 import * as render from "./render.js";
-import { layout as renderLayout } from "./render-layout.js";
+import { compactionPlan, compactionReport, layout as renderLayout } from "./render-layout.js";
 import { printable, printableLines } from "./text.js";
 import { help, parse, UsageError } from "./usage.js";
 import type { Invocation } from "./usage.js";
@@ -126,6 +126,8 @@ async function run(invocation: Invocation, signal: AbortSignal): Promise<void> {
     }
     case "sql":
       return await sql(invocation, table, second ?? "", { ...(workers === undefined ? {} : { workers }), signal });
+    case "compact":
+      return await compact(invocation, table, planning, { ...(workers === undefined ? {} : { workers }), signal });
     case "compaction":
       return await compaction(invocation, table, planning, signal);
     case "history":
@@ -198,6 +200,18 @@ async function compaction(invocation: Invocation, table: Table, { segments, para
     ...(two === undefined ? {} : { pair: await table.explainPair(Number(two[1]), Number(two[2]), { ...options, signal }) }),
   };
   return answer(invocation, document, renderLayout);
+}
+
+/** Rewrites fragments, or shows which would be. */
+async function compact(invocation: Invocation, table: Table, { params }: PlanRefreshOptions, options: { workers?: number; signal: AbortSignal }): Promise<void> {
+  const file = invocation.text("plan");
+  const planned = { ...(params ?? {}) as CompactionOptions, ...(invocation.flag("defer") ? { defer_index_remap: true } : {}), signal: options.signal };
+  const plan = file === undefined ? await table.planCompaction(planned) : await readDocument(file) as CompactionPlan;
+  if (plan.kind !== "compaction") throw new UsageError(`${file ?? "the answer"} holds no plan of kind compaction`);
+  if (invocation.flag("dry-run")) return answer(invocation, plan, compactionPlan);
+  const shown = progress(process.stderr, invocation.flag("quiet"));
+  const report = await table.run(plan, { ...options, onProgress: (event) => shown.event(event) }).finally(() => shown.end());
+  answer(invocation, report, compactionReport);
 }
 
 /** What is inside the segments; `null` for methods this build does not read. */

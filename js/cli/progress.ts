@@ -24,7 +24,7 @@ function bar(stream: NodeJS.WriteStream): Progress {
   };
   return {
     event(event) {
-      if (event.phase !== "build" || event.task === undefined) return draw(event.phase === "commit" ? "committing" : "");
+      if ((event.phase !== "build" && event.phase !== "rewrite") || event.task === undefined) return draw(event.phase === "commit" ? "committing" : "");
       tasks.set(event.task, { rows: event.rows, total: event.rows_total, state: event.state });
       const now = performance.now();
       if (event.state === "running" && now - drawn < REDRAW_MS) return;
@@ -34,7 +34,7 @@ function bar(stream: NodeJS.WriteStream): Progress {
       const total = all.reduce((sum, task) => sum + task.total, 0);
       const full = total === 0 ? 0 : Math.floor((BAR * rows) / total);
       const done = all.filter((task) => task.state === "done").length;
-      draw(`[${"#".repeat(full)}${".".repeat(BAR - full)}] ${count(rows)} of ${count(total)} rows, ${done} of ${event.tasks} segments built`);
+      draw(`[${"#".repeat(full)}${".".repeat(BAR - full)}] ${count(rows)} of ${count(total)} rows, ${done} of ${event.tasks} ${event.phase === "rewrite" ? "groups rewritten" : "segments built"}`);
     },
     end: () => draw(""),
   };
@@ -45,10 +45,10 @@ function lines(stream: NodeJS.WriteStream): Progress {
   return {
     event(event) {
       if (event.phase === "commit") stream.write("committing\n");
-      if (event.phase !== "build" || event.task === undefined || event.state === "waiting" || said.get(event.task) === event.state) return;
+      if ((event.phase !== "build" && event.phase !== "rewrite") || event.task === undefined || event.state === "waiting" || said.get(event.task) === event.state) return;
       said.set(event.task, event.state);
       const worker = event.worker === undefined ? "" : ` by worker ${event.worker + 1}`;
-      stream.write(`segment ${event.task + 1} of ${event.tasks}: ${event.state}${worker}, ${count(event.rows_total)} rows\n`);
+      stream.write(`${event.phase === "rewrite" ? "group" : "segment"} ${event.task + 1} of ${event.tasks}: ${event.state}${worker}, ${count(event.rows_total)} rows\n`);
     },
     end: () => undefined,
   };

@@ -1,5 +1,5 @@
 // Layouts and compactions as text.
-import type { CompactionPlan, LayoutForecast, LayoutSummary, Pair } from "../layout-types.js";
+import type { CompactionPlan, CompactionReport, LayoutForecast, LayoutSummary, Pair } from "../layout-types.js";
 import type { Advice } from "../types.js";
 import { count, name, percent, plural, ranges, size, table } from "./text.js";
 
@@ -10,31 +10,10 @@ const TASKS = 40;
 export function layout(document: { uri: string; version: number; plan: CompactionPlan; forecast: LayoutForecast | null; pair?: Pair }): string {
   const { plan, forecast, pair } = document;
   const before = forecast?.before;
-  const rewritten = plan.tasks.reduce((sum, task) => sum + task.fragments.length, 0);
-  const written = plan.tasks.reduce((sum, task) => sum + task.outputs.length, 0);
-  const parts = [
-    `${document.uri}\nversion ${document.version}: a compaction makes ${count(plan.fragments_after)} of ${plural(plan.fragments_after + rewritten - written, "fragment")}, rewriting ${count(rewritten)} in ${plural(plan.tasks.length, "group")} (${plural(plan.estimate.rows, "row")}, ${size(plan.estimate.read_bytes)})`,
-  ];
-  if (plan.tasks.length > 0) {
-    const more = plan.tasks.length > TASKS ? `\nand ${plural(plan.tasks.length - TASKS, "more group")}` : "";
-    parts.push(table(plan.tasks.slice(0, TASKS), [
-      { head: "FRAGMENTS", cell: (t) => ranges(t.fragments) },
-      { head: "ROWS", cell: (t) => count(t.rows), right: true },
-      { head: "INTO", cell: (t) => ranges(t.outputs.map((output) => output.fragment)) || "–" },
-      { head: "WHY", cell: (t) => t.why },
-    ]) + more);
-  }
+  const parts = [summary(document), ...groups(plan)];
   const stay = Object.entries(plan.skipped_counts).map(([rule, fragments]) => `${count(fragments)} ${rule.replace("_", " ")}`);
   if (stay.length > 0) parts.push(`stay: ${stay.join(", ")}${before === undefined || before.frozen_examples.length === 0 ? "" : `; frozen are ${ranges(before.frozen_examples)}${before.frozen > before.frozen_examples.length ? ", …" : ""}`}`);
-  const changed = plan.effects.filter((effect) => effect.fate !== "KEPT");
-  if (changed.length > 0) {
-    parts.push(table(changed, [
-      { head: "INDEX", cell: (e) => name(e.index) },
-      { head: "SEGMENT", cell: (e) => e.uuid?.slice(0, 8) ?? "–" },
-      { head: "FATE", cell: (e) => e.fate },
-      { head: "WHY", cell: (e) => e.why },
-    ]));
-  }
+  parts.push(...effects(plan));
   const rows: { name: string; title: string; after: LayoutSummary }[] = before === undefined ? [] : [{ name: "now", title: "as it is", after: before }];
   rows.push(...(forecast?.plans ?? []));
   if (rows.length > 0) parts.push(table(rows, [
@@ -49,6 +28,58 @@ export function layout(document: { uri: string; version: number; plan: Compactio
   // Both documents warn of the same compaction.
   const advice = forecast === null ? plan.warnings : [...forecast.warnings, ...forecast.advice];
   if (advice.length > 0) parts.push(advice.map(line).join("\n"));
+  return parts.join("\n\n");
+}
+
+function summary({ uri, version, plan }: { uri: string; version: number; plan: CompactionPlan }): string {
+  const rewritten = plan.tasks.reduce((sum, task) => sum + task.fragments.length, 0);
+  const written = plan.tasks.reduce((sum, task) => sum + task.outputs.length, 0);
+  const fragments = plan.fragments_after + rewritten - written;
+  return `${uri}\nversion ${version}: a compaction makes ${count(plan.fragments_after)} of ${plural(fragments, "fragment")}, rewriting ${count(rewritten)} in ${plural(plan.tasks.length, "group")} (${plural(plan.estimate.rows, "row")}, ${size(plan.estimate.read_bytes)})`;
+}
+
+function groups(plan: CompactionPlan): string[] {
+  if (plan.tasks.length === 0) return [];
+  const more = plan.tasks.length > TASKS ? `\nand ${plural(plan.tasks.length - TASKS, "more group")}` : "";
+  return [table(plan.tasks.slice(0, TASKS), [
+    { head: "FRAGMENTS", cell: (t) => ranges(t.fragments) },
+    { head: "ROWS", cell: (t) => count(t.rows), right: true },
+    { head: "INTO", cell: (t) => ranges(t.outputs.map((output) => output.fragment)) || "–" },
+    { head: "WHY", cell: (t) => t.why },
+  ]) + more];
+}
+
+function effects(plan: CompactionPlan): string[] {
+  const changed = plan.effects.filter((effect) => effect.fate !== "KEPT");
+  return changed.length === 0 ? [] : [table(changed, [
+    { head: "INDEX", cell: (e) => name(e.index) },
+    { head: "SEGMENT", cell: (e) => e.uuid?.slice(0, 8) ?? "–" },
+    { head: "FATE", cell: (e) => e.fate },
+    { head: "WHY", cell: (e) => e.why },
+  ])];
+}
+
+/** Lines of `compact --dry-run`. */
+export function compactionPlan(plan: CompactionPlan): string {
+  const parts = [summary({ uri: plan.table, version: plan.v_plan, plan }), ...groups(plan), ...effects(plan)];
+  if (plan.warnings.length > 0) parts.push(plan.warnings.map(line).join("\n"));
+  return parts.join("\n\n");
+}
+
+/** Lines of `compact`. */
+export function compactionReport(report: CompactionReport): string {
+  if (report.transaction === null) return `nothing to compact; version ${report.version}`;
+  const dropped = report.deleted_rows > 0 ? `, ${plural(report.deleted_rows, "deleted row")} dropped` : "";
+  const parts = [`${plural(report.fragments_removed.length, "fragment")} became ${count(report.fragments_added.length)} (${ranges(report.fragments_added) || "none"}): ${plural(report.rows, "row")} rewritten${dropped}, ${plural(report.segments_remapped, "segment")} remapped; version ${report.version}`];
+  const changed = report.segments.filter((segment) => segment.fate !== "KEPT");
+  if (changed.length > 0) {
+    parts.push(table(changed, [
+      { head: "INDEX", cell: (s) => name(s.index) },
+      { head: "SEGMENT", cell: (s) => s.uuid.slice(0, 8) },
+      { head: "FATE", cell: (s) => s.fate },
+      { head: "NOW", cell: (s) => s.new_uuid?.slice(0, 8) ?? "–" },
+    ]));
+  }
   return parts.join("\n\n");
 }
 

@@ -38,7 +38,7 @@ fn unpack(packed: Vec<u8>) -> Result<ManifestFile> {
 }
 
 /// The root of the branch, given the root of the table or already that of the branch.
-fn branch_store(store: Store, branch: Option<&str>) -> Result<Store> {
+pub(super) fn branch_store(store: Store, branch: Option<&str>) -> Result<Store> {
     match branch {
         None | Some("main") => Ok(store),
         Some(branch) if main_root(&store, branch)?.is_some() => Ok(store),
@@ -54,20 +54,13 @@ pub fn build_segment(spec: JsValue, build: JsValue, manifest: Option<Vec<u8>>, h
         let order: BuildTask = from_js("the task", build)?;
         let env = env::system();
         let store = store::open(&spec, env.clone())?;
-        let manifest = manifest.map(unpack).transpose()?;
-        Ok((order, env.uuid(), store, manifest))
+        Ok((order, env.uuid(), store))
     };
-    let (order, uuid, store, manifest) = prepare().map_err(|error| error_to_js(&error))?;
+    let (order, uuid, store) = prepare().map_err(|error| error_to_js(&error))?;
     let on_uuid = hook(&hooks, "onUuid");
     let on_progress = hook(&hooks, "onProgress");
     Ok(task::spawn(async move {
-        let (store, manifest) = match manifest {
-            Some(manifest) => (branch_store(store, order.branch.as_deref())?, Arc::new(manifest)),
-            None => {
-                let table = open_planned(store, &order).await?;
-                (table.store().clone(), table.manifest().clone())
-            }
-        };
+        let (store, manifest) = planned_manifest(store, manifest, order.v_plan, order.branch.as_deref()).await?;
         call(on_uuid.as_ref(), &JsValue::from_str(&uuid.to_string()));
         let mut progress = |rows: u64| call(on_progress.as_ref(), &JsValue::from_f64(rows as f64));
         let built = build_segment_as(&store, manifest, &order, uuid, &mut progress).await?;
@@ -75,23 +68,32 @@ pub fn build_segment(spec: JsValue, build: JsValue, manifest: Option<Vec<u8>>, h
     }))
 }
 
-/// The table at the version a task is pinned to.
-async fn open_planned(store: Store, order: &BuildTask) -> Result<Table> {
-    let at_branch = match order.branch.as_deref() {
+/// The root of a task's branch, and the manifest of the version it is pinned to: as it was posted, else read.
+pub(super) async fn planned_manifest(
+    store: Store,
+    posted: Option<Vec<u8>>,
+    version: u64,
+    branch: Option<&str>,
+) -> Result<(Store, Arc<ManifestFile>)> {
+    if let Some(posted) = posted {
+        return Ok((branch_store(store, branch)?, Arc::new(unpack(posted)?)));
+    }
+    let at_branch = match branch {
         Some(branch) if main_root(&store, branch)?.is_some() => None,
         other => other,
     };
-    Table::open(store, At::Version(order.v_plan), at_branch).await
+    let table = Table::open(store, At::Version(version), at_branch).await?;
+    Ok((table.store().clone(), table.manifest().clone()))
 }
 
-fn hook(hooks: &JsValue, name: &str) -> Option<Function> {
+pub(super) fn hook(hooks: &JsValue, name: &str) -> Option<Function> {
     if !hooks.is_object() {
         return None;
     }
     Reflect::get(hooks, &JsValue::from_str(name)).ok()?.dyn_into().ok()
 }
 
-fn call(function: Option<&Function>, value: &JsValue) {
+pub(super) fn call(function: Option<&Function>, value: &JsValue) {
     if let Some(function) = function {
         // A hook that throws does not stop the build.
         let _ = function.call1(&JsValue::UNDEFINED, value);

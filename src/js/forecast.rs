@@ -9,7 +9,8 @@ use super::table::ask;
 use crate::compaction::CompactionOptions;
 use crate::error::{Error, Result};
 use crate::maintain::forecast::columns::LayoutColumns;
-use crate::maintain::{ForecastOptions, explain_pair, forecast, plan_compaction};
+use crate::maintain::{ForecastOptions, explain_pair, forecast};
+use crate::rewrite::plan_compaction;
 
 /// Settles with a forecast.
 #[wasm_bindgen(js_name = tableForecast)]

@@ -56,11 +56,12 @@ pub fn check_plan_js(plan: JsValue) -> Result<(), JsValue> {
     let kind = Reflect::get(&plan, &"kind".into()).ok().and_then(|kind| kind.as_string());
     let checked = match kind.as_deref() {
         Some(DROP) => drop_from(plan).map(drop),
+        #[cfg(feature = "full")]
+        Some(COMPACTION) => from_js("the plan", plan).and_then(|plan| crate::rewrite::check_compaction(&plan)),
+        #[cfg(not(feature = "full"))]
         Some(COMPACTION) => Err(Error::new(
             ErrorCode::UnsupportedFeature,
-            format!(
-                "a plan of kind {COMPACTION} is not run by this build: it tells what Lance's compact_files would do with the same options; nothing was changed"
-            ),
+            format!("a plan of kind {COMPACTION} is not run by the core engine; nothing was changed"),
         )),
         _ => plan_from(plan).map(drop),
     };

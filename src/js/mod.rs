@@ -16,6 +16,8 @@ mod jobs;
 mod leftovers;
 mod objects;
 #[cfg(feature = "full")]
+mod rewrite;
+#[cfg(feature = "full")]
 mod sandbox;
 #[cfg(feature = "full")]
 mod sql;

@@ -15,6 +15,7 @@ use crate::file::{EncodedFile, FileVersion, FileWriter, WriterField};
 use crate::format::fragment::{DataFile, DeletionFile, DeletionKind};
 use crate::format::schema::{Field, Schema, scalar_type};
 use crate::format::{proto, wire};
+use crate::table::column::field_type;
 
 /// Bytes of values that make a page.
 const PAGE_BYTES: usize = 8 << 20;
@@ -92,7 +93,7 @@ impl DataLayout {
     }
 
     /// The manifest's entry of a file of this layout.
-    fn entry(&self, path: String, size: u64) -> DataFile {
+    pub fn entry(&self, path: String, size: u64) -> DataFile {
         let mut fields = Vec::new();
         for column in &self.columns {
             // Files of 2.0 have a column for a list and one for its items.
@@ -122,6 +123,16 @@ fn column(schema: &Schema, field: &Field, version: FileVersion) -> Result<DataCo
             let writer = WriterField::list(&field.name, &item.logical_type, item.nullable, field.nullable);
             (DataType::List(Arc::new(inner)), writer, Some(item.id))
         }
+        (logical, []) if logical.starts_with("fixed_size_list:") => {
+            let refused = || refuse(ErrorCode::UnsupportedType, format!("is of type {logical}"));
+            let data_type = field_type(schema, field).map_err(|_| refused())?;
+            match &data_type {
+                // Of items with a width of whole bytes.
+                DataType::FixedSizeList(item, _) if is_plain(item.data_type()) => {}
+                _ => return Err(refused()),
+            }
+            (data_type.clone(), WriterField::vectors(&field.name, logical, data_type, field.nullable), None)
+        }
         (logical, []) => {
             let data_type =
                 scalar_type(logical).map_err(|_| refuse(ErrorCode::UnsupportedType, format!("is of type {logical}")))?;
@@ -133,6 +144,10 @@ fn column(schema: &Schema, field: &Field, version: FileVersion) -> Result<DataCo
         }
     };
     Ok(DataColumn { field: field.id, name: field.name.clone(), data_type, nullable: field.nullable, writer, item })
+}
+
+fn is_plain(item: &DataType) -> bool {
+    matches!(item, DataType::FixedSizeBinary(_)) || item.primitive_width().is_some()
 }
 
 /// A field as the file's own schema has it.
@@ -305,8 +320,8 @@ pub fn deletion_file_message(file: &DeletionFile) -> proto::DeletionFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::array::{BooleanArray, Int64Array, ListArray, StringArray};
-    use arrow::datatypes::Int32Type;
+    use arrow::array::{BooleanArray, FixedSizeListArray, Int64Array, ListArray, StringArray};
+    use arrow::datatypes::{Float32Type, Int32Type};
     use futures::executor::block_on;
 
     use crate::env;
@@ -325,7 +340,12 @@ mod tests {
 
     #[test]
     fn rows_go_in_and_come_out_again() {
-        let flat = vec![field(4, -1, "n", "int64", false), field(7, -1, "s", "string", true), field(9, -1, "b", "bool", true)];
+        let flat = vec![
+            field(4, -1, "n", "int64", false),
+            field(7, -1, "s", "string", true),
+            field(9, -1, "b", "bool", true),
+            field(11, -1, "e", "fixed_size_list:float:2", true),
+        ];
         let mut with_list = flat.clone();
         with_list.extend([field(2, -1, "l", "list", true), field(3, 2, "item", "int32", true)]);
         for (version, fields) in [("2.0", with_list), ("2.1", flat.clone()), ("2.2", flat)] {
@@ -334,6 +354,10 @@ mod tests {
                 Arc::new(Int64Array::from_iter_values(0..5)),
                 Arc::new(StringArray::from(vec![Some("a"), None, Some(""), Some("cc"), None])),
                 Arc::new(BooleanArray::from(vec![Some(true), None, Some(false), Some(true), None])),
+                Arc::new(FixedSizeListArray::from_iter_primitive::<Float32Type, _, _>(
+                    [Some([1.5, 2.0]), None, Some([0.0, -1.0]), None, Some([7.0, 8.0])].map(|v| v.map(|v| v.map(Some))),
+                    2,
+                )),
                 Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>([
                     Some(vec![Some(1), None]),
                     None,

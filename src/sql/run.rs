@@ -12,9 +12,13 @@ use crate::compaction::CompactionOptions;
 use crate::error::{Error, ErrorCode, Result};
 use crate::index::{IndexMethod, method_by_name, methods};
 use crate::maintain::forecast::CompactionPlan;
-use crate::maintain::{CreateOptions, DropPlan, plan_compaction, plan_create_index, plan_drop_index};
+#[cfg(not(feature = "full"))]
+use crate::maintain::plan_compaction;
+use crate::maintain::{CreateOptions, DropPlan, plan_create_index, plan_drop_index};
 use crate::refresh::resolve::resolve;
 use crate::refresh::{Absorb, RefreshOptions, RefreshPlan, plan_refresh};
+#[cfg(feature = "full")]
+use crate::rewrite::plan_compaction;
 use crate::table::Table;
 
 /// Options of statements, those of index methods aside.

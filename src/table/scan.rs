@@ -124,7 +124,7 @@ impl FragmentScan {
     /// Opens the data file that holds the column, reads the deletion vector and, for stable ids, the id sequence.
     pub async fn open(context: &ScanContext, fragment: &Fragment) -> Result<FragmentScan> {
         let column = context.read_column()?;
-        let opened = OpenedColumn::open(context, fragment, &column).await?;
+        let opened = OpenedColumn::open(context, fragment, &column, None).await?;
         let physical_rows = physical_rows(fragment, opened.as_ref())?;
         if physical_rows > 1 << 32 {
             return Err(Error::corrupt(
@@ -139,6 +139,19 @@ impl FragmentScan {
         let fragment = fragment.id;
         let ReadColumn { asked, data_type, .. } = column;
         Ok(FragmentScan { fragment, data_type, asked, source, values, deleted, ids, at: 0, end: physical_rows, physical_rows })
+    }
+
+    /// The same fragment, for another column of the table at the same version, by address: its deletion vector, and the head of its
+    /// file where the column lies in the same one, are not read again.
+    pub async fn another(&self, context: &ScanContext, fragment: &Fragment) -> Result<FragmentScan> {
+        let column = context.read_column()?;
+        let opened = OpenedColumn::open(context, fragment, &column, self.source.as_ref()).await?;
+        physical_rows(fragment, opened.as_ref())?;
+        let source = opened.filter(|opened| opened.column.is_some());
+        let values = source.as_ref().and_then(|source| source.scan(&column.asked, 0..self.physical_rows));
+        let ReadColumn { asked, data_type, .. } = column;
+        let (deleted, ids, end) = (self.deleted.clone(), Ids::Addresses, self.physical_rows);
+        Ok(FragmentScan { data_type, asked, source, values, deleted, ids, at: 0, end, ..*self })
     }
 
     /// Live rows of the whole fragment.
@@ -172,10 +185,10 @@ impl FragmentScan {
             return Err(Error::new(ErrorCode::InvalidArgument, message).with("fragment", self.fragment));
         }
         match &self.source {
-            Some(OpenedColumn { file, column: Some(at), member: Some(member) }) => {
+            Some(OpenedColumn { file, column: Some(at), member: Some(member), .. }) => {
                 file.take_member(*at, *member, &self.asked, &rows).await
             }
-            Some(OpenedColumn { file, column: Some(at), member: None }) => file.take(*at, &self.asked, true, &rows).await,
+            Some(OpenedColumn { file, column: Some(at), member: None, .. }) => file.take(*at, &self.asked, true, &rows).await,
             _ => Ok(new_null_array(&self.data_type, rows.len())),
         }
     }
@@ -257,6 +270,8 @@ fn compact(ids: Vec<u64>) -> BatchRows {
 /// A column of a fragment in its opened file.
 struct OpenedColumn {
     file: LanceFile,
+    /// As the manifest names it.
+    entry: DataFile,
     /// `None` = the file was opened for its row count only.
     column: Option<usize>,
     member: Option<usize>,
@@ -264,20 +279,33 @@ struct OpenedColumn {
 
 impl OpenedColumn {
     /// `None` when no file has the column and the row count is known.
-    async fn open(context: &ScanContext, fragment: &Fragment, column: &ReadColumn) -> Result<Option<OpenedColumn>> {
+    /// A file that is open already is taken as it is.
+    async fn open(
+        context: &ScanContext,
+        fragment: &Fragment,
+        column: &ReadColumn,
+        known: Option<&OpenedColumn>,
+    ) -> Result<Option<OpenedColumn>> {
         if fragment.has_overlays {
             let message = format!("fragment {} has data overlays, which this build does not read", fragment.id);
             return Err(Error::new(ErrorCode::UnsupportedFeature, message).with("fragment", fragment.id));
         }
         if let Some(place) = column.place(&context.manifest.manifest.schema, fragment)? {
-            let file = open_file(context, place.file).await?;
+            let file = match known.filter(|known| known.entry == *place.file) {
+                Some(known) => known.file.clone(),
+                None => open_file(context, place.file).await?,
+            };
             if place.column.is_none() {
                 return Err(Error::corrupt(file.path(), format!("the manifest gives field {} no column in it", column.field)));
             }
-            return Ok(Some(OpenedColumn { file, column: place.column, member: place.member }));
+            let entry = place.file.clone();
+            return Ok(Some(OpenedColumn { file, entry, column: place.column, member: place.member }));
         }
         match (fragment.files.first(), fragment.physical_rows) {
-            (Some(file), None) => Ok(Some(OpenedColumn { file: open_file(context, file).await?, column: None, member: None })),
+            (Some(file), None) => {
+                let (entry, file) = (file.clone(), open_file(context, file).await?);
+                Ok(Some(OpenedColumn { file, entry, column: None, member: None }))
+            }
             _ => Ok(None),
         }
     }

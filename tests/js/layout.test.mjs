@@ -69,8 +69,6 @@ test("requests that mean nothing are refused by name", async () => {
   await assert.rejects(small.forecast({ segments: 0 }), { code: "INVALID_ARGUMENT" });
   await assert.rejects(small.planCompaction({ target_rows: 5 }), { code: "INVALID_ARGUMENT", message: /target_rows/ });
   await assert.rejects(small.planCompaction({ max_source_rows: 0 }), { code: "INVALID_ARGUMENT" });
-  const plan = await small.planCompaction();
-  await assert.rejects(small.run(plan), { code: "UNSUPPORTED_FEATURE" });
 });
 
 test("the command prints plan and forecast as one document, or as text", async (t) => {

@@ -65,8 +65,26 @@ pub async fn snapshot(table: &Table) -> Result<Snapshot> {
     }
     let counted = counted(table, &file.manifest).await?;
     let manifest = counted.as_ref().unwrap_or(&file.manifest);
-    let layout = Layout::of(manifest, &file.indices, mapped, &reconstructed, option_name)?;
+    let mut layout = Layout::of(manifest, &file.indices, mapped, &reconstructed, option_name)?;
+    if tagged.is_none() {
+        mark_carried(table, &mut layout).await?;
+    }
     Ok(Snapshot { layout, notes, history: tagged })
+}
+
+/// Coverage that some commit has written as the history makes it is covered through the history all the same, while the segment is
+/// no younger than the record (refresh-and-compaction §8.4): its files name the fragments of before.
+async fn mark_carried(table: &Table, layout: &mut Layout) -> Result<()> {
+    let file = table.manifest();
+    let Some(history) = reuse_history(table.store(), &file.manifest, &file.indices).await? else { return Ok(()) };
+    for cover in &mut layout.covers {
+        let Some(entry) = file.indices.iter().find(|entry| Some(entry.uuid) == cover.uuid) else { continue };
+        for version in history.versions.iter().filter(|version| entry.dataset_version <= version.dataset_version) {
+            let new = version.groups.iter().flat_map(|group| &group.new).map(|fragment| fragment.id);
+            cover.carried.extend(new.filter(|id| cover.bitmap.contains(*id)));
+        }
+    }
+    Ok(())
 }
 
 fn highest(manifest: &Manifest) -> Option<u32> {

@@ -29,7 +29,7 @@ export function startProgress(plan: Plan, now: number): RunProgress {
 }
 
 export function advance(progress: RunProgress, event: ProgressEvent, now: number): RunProgress {
-  if (event.phase !== "build") return { ...progress, phase: event.phase };
+  if (event.phase !== "build" && event.phase !== "rewrite") return { ...progress, phase: event.phase };
   if (event.task === undefined) return progress;
   const tasks = progress.tasks.map((task): TaskProgress => {
     if (task.task !== event.task) return task;
