@@ -68,7 +68,7 @@ function HeatMap({ parts }: { parts: SegmentParts & { kind: "zones" } }): JSX.El
           <div key={fragment} class="heat-row">
             <span class="heat-label">{fragment}</span>
             <svg viewBox={`0 0 ${widest} 1`} preserveAspectRatio="none">
-              {zones.map((zone, z) => <rect key={z} x={z} width={0.96} height={1} fill-opacity={0.06 + 0.94 * Math.min(1, Math.max(0, zone.heat))} onMouseEnter={() => setTold(`fragment ${fragment}, ${zone.title}`)} />)}
+              {zones.map((zone, z) => <rect key={z} x={z} width={widest > 1 ? 0.96 : 1} height={1} fill-opacity={0.06 + 0.94 * Math.min(1, Math.max(0, zone.heat))} onMouseEnter={() => setTold(`fragment ${fragment}, ${zone.title}`)} />)}
             </svg>
           </div>
         ))}
