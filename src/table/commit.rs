@@ -115,7 +115,8 @@ impl Table {
     /// What a version that carries our transaction amounts to: it counts only as part of the history.
     pub(super) async fn placed(&self, table: Table, transaction: &Transaction, size: Option<u64>) -> CommitOutcome {
         let version = table.version();
-        match place_of(self, &Ours { version, transaction, size }).await {
+        let manifest = &table.manifest().manifest;
+        match place_of(self, &Ours { version, transaction, manifest, size }).await {
             Place::InHistory => CommitOutcome::Landed(table),
             // Nobody but us can have made it, and nobody builds on it.
             Place::Overtaken(by) => {

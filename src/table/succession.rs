@@ -3,11 +3,14 @@
 //! Create-if-absent alone does not prove it: a writer that slept while others committed and a cleanup removed their old versions
 //! finds the number it wants free again. What it then creates lies below the newest version and is nobody's basis.
 
+use std::collections::BTreeSet;
+
 use super::handle::{Table, transaction_of};
 use super::latest::{Listed, manifests};
 use super::reading::{manifest_path, read_manifest};
-use crate::error::{Error, Result};
-use crate::format::manifest::ManifestFile;
+use crate::error::Result;
+use crate::format::index_metadata::IndexMetadata;
+use crate::format::manifest::{Manifest, ManifestFile};
 use crate::format::naming::Naming;
 use crate::format::transaction::{Operation, Transaction};
 use crate::lists::set_of;
@@ -39,6 +42,8 @@ pub(super) struct Ours<'a> {
     pub(super) version: u64,
     /// The transaction.
     pub(super) transaction: &'a Transaction,
+    /// What it made of the table.
+    pub(super) manifest: &'a Manifest,
     /// Size of its manifest in bytes; `None` = any.
     pub(super) size: Option<u64>,
 }
@@ -136,48 +141,116 @@ async fn without_listing(base: &Table, next: &Ours<'_>) -> Result<Place> {
 async fn judge(base: &Table, next: &Ours<'_>, above: &ManifestFile, older: Option<i64>) -> Result<Place> {
     let version = above.manifest.version;
     let operation = transaction_of(base.store(), base.naming(), above).await?.map(|t: Transaction| t.operation);
-    let (new, removed) = match &next.transaction.operation {
-        Operation::CreateIndex { new, removed } => (set_of(new.iter().map(|e| e.uuid)), set_of(removed.iter().map(|e| e.uuid))),
-        _ => return Err(Error::internal("only changes of the index section are committed here")),
+    let traces = match &next.transaction.operation {
+        Operation::CreateIndex { new, removed } => Traces::of_entries(new, removed, above, operation.as_ref()),
+        _ => Traces::of_files(&base.manifest().manifest, next, above, operation.as_ref()),
     };
-    if above.indices.iter().any(|e| new.contains(&e.uuid)) {
-        return Ok(Place::InHistory);
-    }
-    if let Some(Operation::CreateIndex { removed, .. }) = &operation
-        && removed.iter().any(|e| new.contains(&e.uuid))
-    {
+    if traces.carried {
         return Ok(Place::InHistory);
     }
     let adjacent = Some(version) == next.version.checked_add(1);
     let restored = matches!(operation, Some(Operation::Restore { .. }));
-    let still_there = above.indices.iter().any(|e| removed.contains(&e.uuid) && !new.contains(&e.uuid));
-    if older.is_some_and(|ms| ms >= MARGIN_MS) || (adjacent && still_there && !restored) {
+    if older.is_some_and(|ms| ms >= MARGIN_MS) || (adjacent && traces.undone && !restored) {
         return Ok(Place::Overtaken(version));
     }
-    // These take entries out without naming them.
-    let explained = new.is_empty()
-        || matches!(
-            operation,
-            Some(
-                Operation::Overwrite
-                    | Operation::Restore { .. }
-                    | Operation::Rewrite { .. }
-                    | Operation::Project
-                    | Operation::Merge
-                    | Operation::Update(_)
-                    | Operation::Delete
-            )
-        );
     let after = older.is_some_and(|ms| ms <= 0);
-    if adjacent && explained && after {
+    if adjacent && traces.explained && after {
         return Ok(Place::InHistory);
     }
     Ok(Place::Unclear(format!("version {version} is there too and does not show whether it was built on it")))
 }
 
+/// What a later version shows of ours.
+struct Traces {
+    /// It has what only ours brought.
+    carried: bool,
+    /// It has what ours took away.
+    undone: bool,
+    /// That it has nothing of ours proves nothing: ours brought nothing, or such an operation takes it out without naming it.
+    explained: bool,
+}
+
+impl Traces {
+    fn of_entries(
+        new: &[IndexMetadata],
+        removed: &[IndexMetadata],
+        above: &ManifestFile,
+        operation: Option<&Operation>,
+    ) -> Traces {
+        let (new, removed) = (set_of(new.iter().map(|e| e.uuid)), set_of(removed.iter().map(|e| e.uuid)));
+        let replaced = match operation {
+            Some(Operation::CreateIndex { removed, .. }) => removed.iter().any(|e| new.contains(&e.uuid)),
+            _ => false,
+        };
+        Traces {
+            carried: replaced || above.indices.iter().any(|e| new.contains(&e.uuid)),
+            undone: above.indices.iter().any(|e| removed.contains(&e.uuid) && !new.contains(&e.uuid)),
+            explained: new.is_empty() || replaces_data(operation) || matches!(operation, Some(Operation::Project)),
+        }
+    }
+
+    fn of_files(before: &Manifest, next: &Ours<'_>, above: &ManifestFile, operation: Option<&Operation>) -> Traces {
+        let is_basis = before.version.checked_add(1) == Some(next.version);
+        Traces::between(&names(before), &names(next.manifest), &names(&above.manifest), is_basis, operation)
+    }
+
+    /// By the names of files, of which every writer draws its own. All that ours brought must be there, since `before` may be older
+    /// than what ours was built on; of what it took away only a basis knows.
+    fn between(
+        before: &BTreeSet<String>,
+        ours: &BTreeSet<String>,
+        later: &BTreeSet<String>,
+        is_basis: bool,
+        operation: Option<&Operation>,
+    ) -> Traces {
+        let mut brought = ours.difference(before).peekable();
+        let any = brought.peek().is_some();
+        Traces {
+            carried: any && brought.all(|name| later.contains(name)),
+            undone: is_basis && before.difference(ours).any(|name| later.contains(name)),
+            explained: !any || replaces_data(operation) || matches!(operation, Some(Operation::DataReplacement { .. })),
+        }
+    }
+}
+
+/// Takes fragments, files and index entries out without naming them.
+fn replaces_data(operation: Option<&Operation>) -> bool {
+    use Operation::{Delete, Merge, Overwrite, Restore, Rewrite, Update};
+    matches!(operation, Some(Overwrite | Restore { .. } | Rewrite { .. } | Merge | Update(_) | Delete))
+}
+
+/// Data and deletion files of all fragments.
+fn names(manifest: &Manifest) -> BTreeSet<String> {
+    let files = manifest.fragments.iter().flat_map(|f| f.files.iter().map(|file| file.path.clone()));
+    let deletions = manifest.fragments.iter().filter_map(|f| f.deletion_file.as_ref().map(|file| file.path(f.id)));
+    set_of(files.chain(deletions))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::same_tag;
+    use super::{BTreeSet, Operation, Traces, same_tag};
+
+    fn set(names: &str) -> BTreeSet<String> {
+        names.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_later_version_shows_the_files_of_ours() {
+        let traces = |basis: &str, ours: &str, later: &str, is_basis: bool, operation: Option<Operation>| {
+            let traces = Traces::between(&set(basis), &set(ours), &set(later), is_basis, operation.as_ref());
+            (traces.carried, traces.undone, traces.explained)
+        };
+        // A compaction of a and b, then an append on it; the same append on what was there before.
+        assert_eq!(traces("a b", "ab", "ab c", true, Some(Operation::Append)), (true, false, false));
+        assert_eq!(traces("a b", "ab", "a b c", true, Some(Operation::Append)), (false, true, false));
+        // What ours was built on is not known: nothing can be said of what it took away, and a part of the new is no proof.
+        assert_eq!(traces("a", "ab c", "a b c", false, Some(Operation::Append)), (false, false, false));
+        // All of it was rewritten, or replaced, once more.
+        assert_eq!(traces("a b", "ab", "abc", true, Some(Operation::Rewrite { groups: Vec::new() })), (false, false, true));
+        // Reserved ids and dropped fragments bring no file.
+        assert_eq!(traces("a b", "a b", "a b", true, Some(Operation::Append)), (false, false, true));
+        assert_eq!(traces("a b", "a", "a c", true, None), (false, false, true));
+    }
 
     #[test]
     fn tags_are_the_same_with_or_without_quotes_and_never_when_weak() {
