@@ -39,7 +39,7 @@ def uncovered(samples, table, index):
 
 def test_shell(samples):
     lines = [shlex.split(line) for block in blocks("sh") for line in block.strip().splitlines()]
-    assert len(lines) == 11 and all(line[0] == "whetstone" for line in lines)
+    assert len(lines) == 12 and all(line[0] == "whetstone" for line in lines)
     assert uncovered(samples, "users", "user_id_idx")
     for line in lines:
         done = subprocess.run(["node", str(command.COMMAND), *(word.replace(ADDRESS, samples.url) for word in line[1:])], capture_output=True, text=True, timeout=120)
