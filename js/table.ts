@@ -552,11 +552,7 @@ export class Table {
       if (!NOT_COMMITTED.has(failure.code) || failure.changed === "unknown" || failure.changed === "committed") throw failure;
       throw withStaged(failure, await discard(this.#store.descriptor, this.#store.callbacks, plan.branch, built.map((segment) => segment.uuid), 10_000));
     });
-    for (const { requests } of counted) {
-      report.requests.count += requests.count;
-      report.requests.bytes += requests.bytes;
-      report.requests.bytes_written += requests.bytes_written;
-    }
+    addRequests(report.requests, counted);
     phase("done");
     return report;
   }
@@ -622,11 +618,7 @@ export class Table {
     };
     if (tasks.length > 0) phase("commit");
     const report = await this.#commitCompaction(plan, counted, signal, options.onCommitting);
-    for (const { requests } of counted) {
-      report.requests.count += requests.count;
-      report.requests.bytes += requests.bytes;
-      report.requests.bytes_written += requests.bytes_written;
-    }
+    addRequests(report.requests, counted);
     phase("done");
     return report;
   }
@@ -734,6 +726,15 @@ export async function open(target: string | URL | Store, options: OpenOptions = 
   };
   const id = await engine.call<number>((glue) => glue.openTable(spec, at, options.branch), options.signal);
   return new Table(engine, id, store, options.onRequest);
+}
+
+/** The requests of workers belong to the report of what they were sent for. */
+function addRequests(sum: RequestCounts, counted: CountedBuild[]): void {
+  for (const { requests } of counted) {
+    sum.count += requests.count;
+    sum.bytes += requests.bytes;
+    sum.bytes_written += requests.bytes_written;
+  }
 }
 
 function atOf({ version, tag, at }: AtOptions): { version?: number; tag?: string } {
