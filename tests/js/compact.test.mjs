@@ -1,26 +1,17 @@
 // Compactions in Node with real worker threads: progress and report, a worker that is lost, an abort in the middle.
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync } from "node:fs";
 import path from "node:path";
 import test from "node:test";
 import { Worker } from "node:worker_threads";
 import { hostStore, memoryStore, open, WorkerPool } from "whetstone";
-import { command, copyTable, expected } from "./support.mjs";
+import { command, copyTable, expected, objectsOf } from "./support.mjs";
 
 const UUID = "0badcafe-0000-4000-8000-000000000000";
 const TABLE = "fragments_200";
 const said = expected(TABLE);
 // Several groups, so that several workers have something to do.
 const options = { target_rows_per_fragment: 60 };
-
-function objectsOf(folder) {
-  const objects = new Map();
-  for (const name of readdirSync(folder, { recursive: true })) {
-    const file = path.join(folder, name);
-    if (statSync(file).isFile()) objects.set(name.split(path.sep).join("/"), new Uint8Array(readFileSync(file)));
-  }
-  return objects;
-}
 
 test("groups are rewritten by workers, and the handle is at the new version", async (t) => {
   const folder = copyTable(t, TABLE);

@@ -1,7 +1,7 @@
 // The main job in Node with real worker threads: over `serve --writable`, through callbacks, aborted, crashed.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import test from "node:test";
 import { pathToFileURL } from "node:url";
@@ -10,7 +10,7 @@ import { Worker } from "node:worker_threads";
 import { buildSegment, hostStore, memoryStore, open, WhetstoneError, WorkerPool } from "whetstone";
 import { serve } from "whetstone/serve";
 import { engineWithLimit } from "./engine-with-limit.mjs";
-import { copyTable, expected, ROOT, scratch } from "./support.mjs";
+import { copyTable, expected, objectsOf, ROOT, scratch } from "./support.mjs";
 
 const UUID = "0badcafe-0000-4000-8000-000000000000";
 const INDEX = "k_idx";
@@ -26,15 +26,6 @@ async function served(t) {
 }
 
 const segmentFolders = (folder) => readdirSync(path.join(folder, "_indices")).sort();
-
-function objectsOf(folder) {
-  const objects = new Map();
-  for (const name of readdirSync(folder, { recursive: true })) {
-    const file = path.join(folder, name);
-    if (statSync(file).isFile()) objects.set(name.split(path.sep).join("/"), new Uint8Array(readFileSync(file)));
-  }
-  return objects;
-}
 
 /** A store over a folder's bytes in memory whose reads take their time. */
 function slowStore(folder, ms, { until = () => true } = {}) {

@@ -1,12 +1,12 @@
 // What stores do: the public conformance suite on those that need no server of others, and what becomes of one that fails it.
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import path from "node:path";
 import test from "node:test";
 import { azureStore, conformance, gcsStore, hostStore, httpStore, memoryStore, nodeFsStore, open, r2Store, s3Store, WorkerPool } from "whetstone";
 import { serve } from "whetstone/serve";
 import { listen } from "./s3-server.mjs";
-import { command, copyTable, expected, scratch } from "./support.mjs";
+import { command, copyTable, expected, objectsOf, scratch } from "./support.mjs";
 
 /** Every check but those named passed, and nothing is left. */
 function conforms(report, except = []) {
@@ -19,12 +19,6 @@ function conforms(report, except = []) {
     assert.equal(report.checks.filter((check) => check.name === name).length, 1, name);
   }
   assert.match(report.checks.find((check) => check.name === "race").seen, /in 20 races of 12 writers/);
-}
-
-/** A table's objects, for stores that keep them in a map. */
-function objectsOf(folder) {
-  const files = readdirSync(folder, { recursive: true }).filter((name) => statSync(path.join(folder, name)).isFile());
-  return new Map(files.map((name) => [name, new Uint8Array(readFileSync(path.join(folder, name)))]));
 }
 
 /** A host store over a map; `wrong` names what is wrong with it. */

@@ -1,7 +1,7 @@
 // Shared by the package's tests: fixture tables, scratch copies, the command as a child process.
 import { createHash } from "node:crypto";
 import { execFileSync, spawn } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -50,6 +50,16 @@ export function copyTable(t, name, folder = scratch(t), as = name) {
   const target = path.join(folder, `${as}.lance`);
   cpSync(path.join(fixtures(), "tables", `${name}.lance`), target, { recursive: true });
   return target;
+}
+
+/** The objects of a folder, for a store in memory. */
+export function objectsOf(folder) {
+  const objects = new Map();
+  for (const name of readdirSync(folder, { recursive: true })) {
+    const file = path.join(folder, name);
+    if (statSync(file).isFile()) objects.set(name.split(path.sep).join("/"), new Uint8Array(readFileSync(file)));
+  }
+  return objects;
 }
 
 /** A writable copy of a fixture table with a fragment reuse history. */

@@ -1,11 +1,11 @@
 // The package in Node: inspection of fixture tables by path and over `serve`, plans as data, handles.
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import path from "node:path";
 import test from "node:test";
 import { hostStore, httpStore, memoryStore, nodeFsStore, open, s3Store, WhetstoneError } from "whetstone";
 import { serve } from "whetstone/serve";
-import { copyTable, expected, fixtures, scratch } from "./support.mjs";
+import { copyTable, expected, fixtures, objectsOf, scratch } from "./support.mjs";
 
 const TABLES = path.join(fixtures(), "tables");
 const by = (code) => (error) => {
@@ -13,16 +13,6 @@ const by = (code) => (error) => {
   assert.equal(error.code, code, error.message);
   return true;
 };
-
-/** The objects of a folder, for a store in memory. */
-function objectsOf(folder) {
-  const objects = new Map();
-  for (const name of readdirSync(folder, { recursive: true })) {
-    const file = path.join(folder, name);
-    if (statSync(file).isFile()) objects.set(name.split(path.sep).join("/"), new Uint8Array(readFileSync(file)));
-  }
-  return objects;
-}
 
 test("the same answers by path, over serve, from memory and through callbacks", async (t) => {
   const serving = await serve({ root: TABLES });
