@@ -30,6 +30,9 @@ export type {
   StoreDescriptor, StoreOptions,
 } from "./stores.js";
 export { open, Table } from "./table.js";
-export type { AtOptions, AuditOptions, ColumnOptions, GcOptions, OpenOptions, PartsOptions, PlanCreateIndexOptions, PlanMergeOptions, PlanRefreshOptions, RunOptions, UpkeepOptions } from "./table.js";
+export type {
+  AtOptions, AuditOptions, ColumnOptions, GcOptions, OpenOptions, PartsOptions, PlanCreateIndexOptions, PlanMergeOptions, PlanRefreshOptions, RunOptions,
+  UpkeepOptions,
+} from "./table-options.js";
 export type * from "./layout-types.js";
 export type * from "./types.js";

@@ -7,7 +7,6 @@ holds rows of every transition, the worst there is.
 
 import json
 import pathlib
-import struct
 import subprocess
 import sys
 import tempfile
@@ -15,12 +14,10 @@ import uuid
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
-import lance  # noqa: E402
 import numpy as np  # noqa: E402
-import pyarrow as pa  # noqa: E402
 
 import manifest_bytes as mb  # noqa: E402
-from forecast import bitmap  # noqa: E402
+import huge  # noqa: E402
 
 FRAGMENTS, WIDTH, INDEXES, SEGMENTS = 100_000, 40, 5, 10
 GENERATIONS = [1, 2, 4, 8]
@@ -41,21 +38,11 @@ def content(generations):
 
 def make(path, generations, segments):
     """A table of one fragment, whose manifest then names as many as were asked for, and a history that led to them."""
-    table = pa.table({f"c{n}": pa.array(range(100), pa.int64()) for n in range(INDEXES)})
-    lance.write_dataset(table, str(path))
-    for n in range(INDEXES):
-        lance.dataset(str(path)).create_scalar_index(f"c{n}", "BTREE", name=f"index_{n}", train=False)
-    manifest = mb.latest(path)
-    front, found = mb.split(manifest)
-    (position,) = [value for number, _, value in found if number == mb.INDEX_SECTION]
-    (size,) = struct.unpack("<I", front[position : position + 4])
-    entries = [mb.fields(value) for number, _, value in mb.fields(front[position + 4 : position + 4 + size]) if number == 1]
+    table = huge.Table(path, INDEXES)
     section, ids = [], np.arange(FRAGMENTS)
-    for entry in entries if segments else []:
+    for entry in table.entries if segments else []:
         for s in range(SEGMENTS):
-            fields = [f for f in entry if f[0] not in (1, 5)]
-            fields += [(1, 2, mb.encode([(1, 2, uuid.uuid4().bytes)])), (5, 2, bitmap(ids[ids % SEGMENTS == s]))]
-            section.append((1, 2, mb.encode(sorted(fields, key=lambda f: f[0]))))
+            section.append(huge.segment(entry, ids[ids % SEGMENTS == s]))
     history, records = uuid.uuid4(), content(generations)
     folder = path / "_indices" / str(history)
     folder.mkdir(parents=True)
@@ -64,15 +51,8 @@ def make(path, generations, segments):
     details = mb.encode([(1, 2, b"/lance.table.FragmentReuseIndexDetails"), (2, 2, external)])
     reuse = [(1, 2, mb.encode([(1, 2, history.bytes)])), (3, 2, b"__lance_frag_reuse"), (4, 0, 1), (6, 2, details), (7, 0, 1)]
     section.append((1, 2, mb.encode(reuse)))
-    message = mb.encode(section)
-    front = b"\0" * 16 + struct.pack("<I", len(message)) + message
-    (fragment,) = [value for number, _, value in found if number == 2]
-    rest = mb.encode([f for f in mb.fields(fragment) if f[0] != 1])
     first = generations * FRAGMENTS
-    kept = [f for f in found if f[0] not in (2, mb.INDEX_SECTION, mb.READER_FLAGS, mb.WRITER_FLAGS, 11, 21, 23)]
-    kept += [(2, 2, mb.varint(8) + mb.varint(i) + rest) for i in range(first, first + FRAGMENTS)]
-    kept += [(mb.INDEX_SECTION, 0, 16), (mb.READER_FLAGS, 0, TAGGED), (mb.WRITER_FLAGS, 0, TAGGED), (11, 0, first + FRAGMENTS - 1)]
-    mb.join(manifest, front, sorted(kept, key=lambda f: f[0]))
+    table.write(section, range(first, first + FRAGMENTS), [(mb.READER_FLAGS, 0, TAGGED), (mb.WRITER_FLAGS, 0, TAGGED)])
     return len(records)
 
 

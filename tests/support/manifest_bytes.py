@@ -86,4 +86,6 @@ def get_varint(path, number):
     return next((value for n, _, value in split(path)[1] if n == number), 0)
 
 
-INDEX_SECTION, READER_FLAGS, WRITER_FLAGS, VERSION = 6, 9, 10, 3
+VERSION, FRAGMENT, INDEX_SECTION, READER_FLAGS, WRITER_FLAGS, MAX_FRAGMENT_ID = 3, 2, 6, 9, 10, 11
+# Where the manifest's file holds its transaction: the old field and the new one.
+TRANSACTION_SECTIONS = (21, 23)
