@@ -128,22 +128,13 @@ def refused(target, path, expected, uses_index):
 
 def meddle(path, stop):
     """Lance at work on the table: appends, deferred compactions, deltas and merges; how many of each landed."""
-    done = {"append": 0, "compact": 0, "optimize": 0}
     rows = lance.dataset(path).to_table().slice(0, 3)
-    while not stop() or min(done.values()) == 0:
-        for job, work in (
-            ("append", lambda: lance.write_dataset(rows, path, mode="append")),
-            ("compact", lambda: lance.dataset(path).optimize.compact_files(defer_index_remap=True)),
-            ("optimize", lambda: lance.dataset(path).optimize.optimize_indices(num_indices_to_merge=0)),
-        ):
-            try:
-                before = lance.dataset(path).version
-                work()
-                done[job] += lance.dataset(path).version > before
-            except OSError as error:
-                # Lance gives up where we try again.
-                assert "conflict" in str(error).lower(), error
-    return done
+    works = {
+        "append": lambda: lance.write_dataset(rows, path, mode="append"),
+        "compact": lambda: lance.dataset(path).optimize.compact_files(defer_index_remap=True),
+        "optimize": lambda: lance.dataset(path).optimize.optimize_indices(num_indices_to_merge=0),
+    }
+    return histories.at_work(path, works, stop)
 
 
 def segments(manifest):

@@ -11,6 +11,7 @@ import lance
 from lance.query import MatchQuery
 
 import manifest_bytes
+import roaring
 
 ENTRY = "__lance_frag_reuse"
 DAY = 24 * 3600
@@ -123,3 +124,35 @@ def coverage(path):
     """{index: sorted lists of fragments} as Lance's reader lists the segments, without those that are not listed."""
     described = lance.dataset(str(path)).describe_indices()
     return {d.name: sorted(sorted(s.fragment_ids) for s in d.segments) for d in described if d.name != ENTRY}
+
+
+def named(manifest):
+    """{index: the stored bitmap of each of its segments, None where it records none}."""
+    found = {}
+    for entry in section(manifest):
+        stored = first(entry, 5)
+        found.setdefault(first(entry, 3).decode(), []).append(None if stored is None else set(roaring.decode(stored)))
+    return found
+
+
+def nothing_twice(table):
+    """In no version two segments of a name share an id, retired ones included (spec fragment-reuse §8.1)."""
+    for version, manifest in manifests(table).items():
+        for name, stored in named(manifest).items():
+            ids = [i for one in stored for i in one or ()]
+            assert len(ids) == len(set(ids)), f"version {version}: segments of {name} share fragments: {stored}"
+
+
+def at_work(path, works, stop):
+    """Lance at work on a table until `stop`, and until each kind of work has landed: how many of each did."""
+    done = dict.fromkeys(works, 0)
+    while not stop() or min(done.values()) == 0:
+        for job, work in works.items():
+            try:
+                before = lance.dataset(path).version
+                work()
+                done[job] += lance.dataset(path).version > before
+            except OSError as error:
+                # Lance gives up where we try again.
+                assert "conflict" in str(error).lower(), error
+    return done

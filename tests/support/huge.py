@@ -4,38 +4,16 @@ import struct
 import uuid
 
 import lance
-import numpy as np
 import pyarrow as pa
 
 import manifest_bytes as mb
-
-
-def bitmap(ids):
-    """The portable roaring format, arrays and bitmaps."""
-    containers, offsets, at = [], [], 0
-    ids = np.asarray(ids, np.uint32)
-    keys = np.unique(ids >> 16)
-    head = struct.pack("<II", 12346, len(keys))
-    for key in keys:
-        low = (ids[(ids >> 16) == key] & 0xFFFF).astype(np.uint16)
-        head += struct.pack("<HH", key, len(low) - 1)
-        if len(low) <= 4096:
-            containers.append(low.tobytes())
-        else:
-            bits = np.zeros(65536, np.uint8)
-            bits[low] = 1
-            containers.append(np.packbits(bits, bitorder="little").tobytes())
-    at = len(head) + 4 * len(keys)
-    for container in containers:
-        offsets.append(at)
-        at += len(container)
-    return head + b"".join(struct.pack("<I", o) for o in offsets) + b"".join(containers)
+import roaring
 
 
 def segment(entry, ids):
     """An entry of the index section as `entry` is, of a segment of its own that covers these fragments."""
     fields = [f for f in entry if f[0] not in (1, 5)]
-    fields += [(1, 2, mb.encode([(1, 2, uuid.uuid4().bytes)])), (5, 2, bitmap(ids))]
+    fields += [(1, 2, mb.encode([(1, 2, uuid.uuid4().bytes)])), (5, 2, roaring.encode(ids))]
     return (1, 2, mb.encode(sorted(fields, key=lambda f: f[0])))
 
 
