@@ -14,6 +14,7 @@ mod host;
 mod jobs;
 #[cfg(feature = "full")]
 mod leftovers;
+mod memory;
 mod objects;
 #[cfg(feature = "full")]
 mod rewrite;
