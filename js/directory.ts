@@ -109,12 +109,15 @@ function operations(root: () => Promise<FileSystemDirectoryHandle>, base: string
 /** The bytes appear when the stream is closed, all at once. */
 async function writeFile(folder: FileSystemDirectoryHandle, name: string, chunks: Uint8Array[]): Promise<FileSystemFileHandle> {
   const file = await folder.getFileHandle(name, { create: true });
-  const stream = await file.createWritable();
+  let stream: FileSystemWritableFileStream | undefined;
   try {
+    stream = await file.createWritable();
     for (const chunk of chunks) await stream.write(chunk as Uint8Array<ArrayBuffer>);
     await stream.close();
   } catch (error) {
-    await stream.abort().catch(() => undefined);
+    await stream?.abort().catch(() => undefined);
+    // The handle alone made an empty file, where there was none. No object is empty.
+    if (await file.getFile().then(({ size }) => size === 0, () => false)) await folder.removeEntry(name).catch(() => undefined);
     throw error;
   }
   return file;
@@ -135,10 +138,7 @@ async function createFile(folder: FileSystemDirectoryHandle, name: string, chunk
         await movable.move(folder, name);
         return "written" as const;
       }
-      await writeFile(folder, name, chunks).catch(async (error: unknown) => {
-        await folder.removeEntry(name).catch(() => undefined); // what is there now is empty
-        throw error;
-      });
+      await writeFile(folder, name, chunks);
       return "written" as const;
     });
   } finally {

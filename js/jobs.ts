@@ -2,6 +2,7 @@
 // of reuse histories.
 import { discard, withStaged } from "./build.js";
 import type { CountedBuild, PoolTask } from "./build.js";
+import { countRows } from "./counting.js";
 import { aborted } from "./engine.js";
 import { WhetstoneError } from "./errors.js";
 import type { ErrorCode } from "./errors.js";
@@ -9,7 +10,7 @@ import type { Handle } from "./handle.js";
 import type { CompactionPlan, CompactionReport, RewriteTask } from "./layout-types.js";
 import { platform } from "./platform.js";
 import { WorkerPool } from "./pool.js";
-import type { ChangePlan, ChangeReport } from "./sandbox-types.js";
+import type { ChangeOptions, ChangePlan, ChangeReport } from "./sandbox-types.js";
 import type { RunOptions, UpkeepOptions } from "./table-options.js";
 import type { BuildPlan, BuiltSegment, CommittingEvent, Plan, RefreshReport, RequestCounts, UpkeepPlan, UpkeepReports } from "./types.js";
 
@@ -104,10 +105,11 @@ export async function runCompaction(table: Handle, plan: CompactionPlan, options
 }
 
 /** @internal Writes the files of a change and commits it. */
-export async function runChange(table: Handle, plan: ChangePlan, options: UpkeepOptions): Promise<ChangeReport> {
-  if (options.signal?.aborted) throw aborted();
-  await table.ensureCommits(options.signal);
-  return toTheEnd(table, (glue, id) => glue.tableRunChange(id, plan, beforeSending(options)));
+export async function runChange(table: Handle, plan: ChangePlan, options: ChangeOptions): Promise<ChangeReport> {
+  const { signal, onProgress } = options;
+  if (signal?.aborted) throw aborted();
+  await table.ensureCommits(signal);
+  return toTheEnd(table, (glue, id) => glue.tableRunChange(id, plan, beforeSending(options), countRows(plan.rows, signal, onProgress)));
 }
 
 /** @internal Runs a plan about the reuse history. */

@@ -1,4 +1,5 @@
 /** What tables to try things on are made of, and the documents of their changes. */
+import type { UpkeepOptions } from "./table-options.js";
 import type { Count, RequestCounts } from "./types.js";
 
 /** One column of a table made by `createSandbox`. */
@@ -60,7 +61,7 @@ export interface ChangePlan {
   v_plan: Count;
   /** Rows that are added, deleted or updated. */
   rows: Count;
-  /** Append: number of the first row, which its generated values depend on. */
+  /** Append: number of the first row, which its generated values depend on, unless somebody else appends before it is run. */
   first_row: Count | null;
   rows_per_fragment: Count;
   new_fragments: Count;
@@ -75,6 +76,7 @@ export interface ChangePlan {
 export interface ChangeReport {
   kind: "append" | "delete" | "update";
   rows: Count;
+  /** Behind that of the plan when somebody else appended meanwhile: two appends never number their rows alike. */
   first_row: Count | null;
   fragments_added: number[];
   /** Fragments that have another deletion vector. */
@@ -88,4 +90,16 @@ export interface ChangeReport {
   attempts: { version: Count; outcome: string; why: string | null }[];
   transaction: string | null;
   requests: RequestCounts;
+}
+
+/** How far a change is. */
+export interface RowsDone {
+  rows: Count;
+  rows_total: Count;
+}
+
+/** Options of a change, and of running its plan. A signal ends it and what was written is removed; once a commit is sent, only its end tells what happened. */
+export interface ChangeOptions extends UpkeepOptions {
+  /** Told while rows are written. */
+  onProgress?: (done: RowsDone) => void;
 }

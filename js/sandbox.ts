@@ -1,9 +1,10 @@
 /** Tables to try things on: made anywhere, changed as Lance changes them, and taken along as a folder. */
-import { currentEngine } from "./engine.js";
+import { countRows } from "./counting.js";
+import { aborted, currentEngine } from "./engine.js";
 import { invalid, WhetstoneError } from "./errors.js";
 import { Objects } from "./objects.js";
 import { ensureCommits } from "./race.js";
-import type { SandboxOptions } from "./sandbox-types.js";
+import type { ChangeOptions, SandboxOptions } from "./sandbox-types.js";
 import { callbacksOf, storeFor } from "./stores.js";
 import type { Store, StoreCallbacks, StoreOptions } from "./stores.js";
 import { Table } from "./table.js";
@@ -13,9 +14,9 @@ import { Table } from "./table.js";
  * everywhere. Columns are ints, floats, bool, utf8, timestamps, dates and lists of utf8 (`labels`).
  */
 export async function createSandbox(
-  target: string | URL | Store, options: SandboxOptions & { store?: Store | StoreOptions; signal?: AbortSignal },
+  target: string | URL | Store, options: SandboxOptions & { store?: Store | StoreOptions; } & Pick<ChangeOptions, "signal" | "onProgress">,
 ): Promise<Table> {
-  const { store: how, signal, rowsPerFragment, dataStorageVersion, columns, rows, seed } = options;
+  const { store: how, signal, onProgress, rowsPerFragment, dataStorageVersion, columns, rows, seed } = options;
   const store = storeFor(target, how);
   const engine = await currentEngine();
   const objects = new Objects(engine, store);
@@ -34,7 +35,9 @@ export async function createSandbox(
   const proven = wrongs.length > 0 && wrongs.every((wrong) => wrong === null);
   const descriptor = proven ? { ...store.descriptor, unsafe_commits: true } : store.descriptor;
   const spec = { descriptor, callbacks: callbacksOf(store.descriptor, store.callbacks), onRequest: undefined };
-  const id = await engine.call<number>((glue) => glue.sandboxCreate(spec, request), signal);
+  if (signal?.aborted) throw aborted();
+  // Not dropped when the signal fires: what was written is cleared away first.
+  const id = await engine.call<number>((glue) => glue.sandboxCreate(spec, request, countRows(rows ?? 0, signal, onProgress)));
   return new Table(engine, id, store, undefined);
 }
 

@@ -5,7 +5,7 @@ import { invalid, WhetstoneError } from "./errors.js";
 import { closeIn, Handle } from "./handle.js";
 import { commitSegments, runChange, runCompaction, runPlan, runUpkeep } from "./jobs.js";
 import type { CompactionOptions, CompactionPlan, CompactionReport, ForecastOptions, LayoutForecast, Pair, SqlResult } from "./layout-types.js";
-import type { ChangePlan, ChangeReport, NewValues, RowChoice } from "./sandbox-types.js";
+import type { ChangeOptions, ChangePlan, ChangeReport, NewValues, RowChoice } from "./sandbox-types.js";
 import { callbacksOf, Store, storeFor } from "./stores.js";
 import { atOf, buildOptions, choiceOf, columnRequest, stretch, wholeNumber } from "./table-options.js";
 import type {
@@ -327,17 +327,17 @@ export class Table {
   }
 
   /** Plans and appends. */
-  async append(rows: number, options: { rowsPerFragment?: number } & UpkeepOptions = {}): Promise<ChangeReport> {
+  async append(rows: number, options: { rowsPerFragment?: number } & ChangeOptions = {}): Promise<ChangeReport> {
     return this.run(await this.planAppend(rows, options), options);
   }
 
   /** Plans and deletes. */
-  async delete(rows: string | RowChoice, options: UpkeepOptions = {}): Promise<ChangeReport> {
+  async delete(rows: string | RowChoice, options: ChangeOptions = {}): Promise<ChangeReport> {
     return this.run(await this.planDelete(rows, options), options);
   }
 
   /** Plans and updates. */
-  async update(rows: string | RowChoice, set: NewValues, options: UpkeepOptions = {}): Promise<ChangeReport> {
+  async update(rows: string | RowChoice, set: NewValues, options: ChangeOptions = {}): Promise<ChangeReport> {
     return this.run(await this.planUpdate(rows, set, options), options);
   }
 
@@ -347,7 +347,7 @@ export class Table {
 
   /** Executes a plan. When it fails before the commit, what was uploaded is removed, or listed in the error. */
   async run<K extends UpkeepPlan["kind"]>(plan: UpkeepPlan & { kind: K }, options?: UpkeepOptions): Promise<UpkeepReports[K]>;
-  async run(plan: ChangePlan, options?: UpkeepOptions): Promise<ChangeReport>;
+  async run(plan: ChangePlan, options?: ChangeOptions): Promise<ChangeReport>;
   async run(plan: Plan, options?: RunOptions): Promise<Report>;
   async run(plan: CompactionPlan, options?: RunOptions): Promise<CompactionReport>;
   async run(plan: RemovalPlan, options?: RunOptions): Promise<RemovalReport>;
@@ -357,7 +357,7 @@ export class Table {
     const table = this.#handle;
     table.mustBeOpen();
     switch (plan.kind) {
-      case "append": case "delete": case "update": return runChange(table, plan, options);
+      case "append": case "delete": case "update": return runChange(table, plan, options as ChangeOptions);
       case "trim": case "prune": case "gc": return runUpkeep(table, plan, options);
       case "discard": case "orphans": return table.call<RemovalReport>((glue, id) => glue.tableRemove(id, plan), options.signal);
     }

@@ -71,9 +71,11 @@ export function tableCommitDrop(table: TableId, plan: unknown, onCommitting: ((w
 export function tableHistory(table: TableId): TaskId;
 export function tablePlanUpkeep(table: TableId, kind: string, options: unknown): TaskId;
 export function tableRunUpkeep(table: TableId, plan: unknown, onCommitting: ((what: unknown) => unknown) | undefined): TaskId;
-export function sandboxCreate(store: StoreSpec, request: unknown): TaskId;
+export function sandboxCreate(store: StoreSpec, request: unknown, onRows: ((rows: number) => unknown) | undefined): TaskId;
 export function tablePlanChange(table: TableId, request: unknown): TaskId;
-export function tableRunChange(table: TableId, plan: unknown, onCommitting: ((what: unknown) => unknown) | undefined): TaskId;
+export function tableRunChange(
+  table: TableId, plan: unknown, onCommitting: ((what: unknown) => unknown) | undefined, onRows: ((rows: number) => unknown) | undefined,
+): TaskId;
 export function tableColumn(table: TableId, path: string, request: unknown): TaskId;
 export function tableCountColumn(table: TableId, path: string): TaskId;
 export function tableColumnLines(table: TableId, path: string, request: unknown): TaskId;

@@ -120,13 +120,15 @@ pub(super) fn tell(hook: Option<Function>, what: Committing) -> LocalBoxFuture<'
     Box::pin(async move {
         let Some(hook) = hook else { return Ok(()) };
         let document = to_js(&what)?;
-        let told = match hook.call1(&JsValue::UNDEFINED, &document) {
-            Ok(answer) => JsFuture::from(Promise::resolve(&answer)).await.map(drop),
-            Err(error) => Err(error),
-        };
-        told.map_err(|error| {
+        hear(&hook, &document).await.map_err(|error| {
             let text = format!("onCommitting failed ({}); nothing was committed", text_of(&error));
             Error::new(ErrorCode::Aborted, text)
         })
     })
+}
+
+/// Calls a function of the host and waits for what it answers.
+pub(super) async fn hear(hook: &Function, what: &JsValue) -> Result<(), JsValue> {
+    let answer = hook.call1(&JsValue::UNDEFINED, what)?;
+    JsFuture::from(Promise::resolve(&answer)).await.map(drop)
 }

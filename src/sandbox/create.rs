@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::change::{MOST_ROWS, ROWS_PER_FRAGMENT, check_rows};
 use super::columns::{ColumnSpec, fields_of};
-use super::run::{NEXT_ROW, SEED, Staged, append_rows, give_up};
+use super::run::{NEXT_ROW, OnRows, SEED, Staged, append_rows, give_up};
 use crate::error::{Changed, Error, ErrorCode, Result};
 use crate::format::fragment_change::FragmentChange;
 use crate::format::manifest::{Manifest, ManifestFile};
@@ -45,13 +45,13 @@ pub struct SandboxRequest {
     pub data_storage_version: Option<String>,
 }
 
-/// Makes a table at `store`, where there must be none, and opens it.
+/// Makes a table at `store`, where there must be none, and opens it. `on_rows` is told while rows are written.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` for a request that means nothing and where there is a table already, `UNSUPPORTED_TYPE` for a column that
 /// cannot be generated or written, those of the store. What was written is removed again, as far as it is certain that nothing was
 /// committed.
-pub async fn create_sandbox(store: &Store, request: &SandboxRequest) -> Result<Table> {
+pub async fn create_sandbox(store: &Store, request: &SandboxRequest, on_rows: &OnRows<'_>) -> Result<Table> {
     let base = empty_table(request)?;
     let schema = base.manifest.schema.clone();
     let layout = DataLayout::of(&schema, &base.manifest.data_storage_version)?;
@@ -72,7 +72,7 @@ pub async fn create_sandbox(store: &Store, request: &SandboxRequest) -> Result<T
     store.may_commit()?;
     let unborn = Table::unborn(store.clone(), base);
     let mut staged = Staged::default();
-    let written = append_rows(&unborn, &layout, 0..request.rows, per_fragment, &mut staged).await;
+    let written = append_rows(&unborn, &layout, 0..request.rows, per_fragment, &mut staged, on_rows).await;
     let fragments = match written {
         Ok(fragments) => fragments,
         Err(error) => return Err(give_up(store, error, &staged).await),

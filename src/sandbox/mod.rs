@@ -20,4 +20,4 @@ pub use change::{CHANGE_KINDS, ChangePlan, ChangeRequest, plan_change};
 pub use choose::RowChoice;
 pub use columns::ColumnSpec;
 pub use create::{SandboxRequest, create_sandbox};
-pub use run::{ChangeReport, run_change};
+pub use run::{ChangeReport, OnRows, count_no_rows, run_change};

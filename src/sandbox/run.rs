@@ -1,9 +1,11 @@
 //! A planned change is carried out: files first, then one commit.
 
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
 use arrow::array::ArrayRef;
 use async_trait::async_trait;
+use futures::future::LocalBoxFuture;
 use roaring::RoaringBitmap;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -21,7 +23,7 @@ use crate::format::manifest::Manifest;
 use crate::format::row::RowDomain;
 use crate::format::wire;
 use crate::lists::sorted_by_key;
-use crate::refresh::build::withdraw;
+use crate::refresh::build::{discard, withdraw};
 use crate::refresh::plan::FORMAT;
 use crate::rewrite::data_file::{DataFileWriter, DataLayout, NewFragment};
 use crate::store::{RequestCounts, Store};
@@ -55,7 +57,7 @@ pub struct ChangeReport {
     pub kind: String,
     /// Rows added, deleted or updated.
     pub rows: u64,
-    /// Append: number of the first row.
+    /// Append: number of the first row. Behind that of the plan when somebody else appended meanwhile.
     pub first_row: Option<u64>,
     /// Fragments that came.
     pub fragments_added: Vec<u32>,
@@ -75,6 +77,14 @@ pub struct ChangeReport {
     pub transaction: Option<Uuid>,
     /// Requests since the table was opened.
     pub requests: RequestCounts,
+}
+
+/// Told how many rows are written so far, and waited for; an error ends the work while nothing is committed.
+pub type OnRows<'a> = dyn Fn(u64) -> LocalBoxFuture<'static, Result<()>> + 'a;
+
+/// For callers who do not want to know.
+pub fn count_no_rows(_: u64) -> LocalBoxFuture<'static, Result<()>> {
+    Box::pin(std::future::ready(Ok(())))
 }
 
 /// Files that no manifest names yet.
@@ -106,6 +116,7 @@ pub(super) async fn append_rows(
     rows: Range<u64>,
     per_fragment: u64,
     staged: &mut Staged,
+    on_rows: &OnRows<'_>,
 ) -> Result<Vec<NewFragment>> {
     let manifest = &table.manifest().manifest;
     let mut generators = Vec::new();
@@ -117,6 +128,7 @@ pub(super) async fn append_rows(
     while at < rows.end {
         let end = at.saturating_add(per_fragment.max(1)).min(rows.end);
         let mut file = layout.writer();
+        let share = Share { before: at.saturating_sub(rows.start), rows: end.saturating_sub(at), columns: generators.len() };
         for (position, ((field, generator), column)) in generators.iter().zip(layout.columns()).enumerate() {
             let of = Of { seed: seed(manifest), field: field.id, name: &field.name };
             let mut from = at;
@@ -124,12 +136,29 @@ pub(super) async fn append_rows(
                 let to = from.saturating_add(BATCH).min(end);
                 file.push(position, &generator.values(of, &column.data_type, from..to)?)?;
                 from = to;
+                on_rows(share.done(position, to.saturating_sub(at))).await?;
             }
         }
         fragments.push(store_file(table.store(), file, staged).await?);
         at = end;
     }
     Ok(fragments)
+}
+
+/// Rows are written column after column: so much of a fragment is done.
+struct Share {
+    /// Rows of the fragments before.
+    before: u64,
+    /// Rows of this one.
+    rows: u64,
+    columns: usize,
+}
+
+impl Share {
+    fn done(&self, column: usize, values: u64) -> u64 {
+        let all = self.rows.saturating_mul(column as u64).saturating_add(values);
+        self.before.saturating_add(all.checked_div(self.columns as u64).unwrap_or(self.rows))
+    }
 }
 
 async fn store_file(store: &Store, file: DataFileWriter, staged: &mut Staged) -> Result<NewFragment> {
@@ -141,12 +170,18 @@ async fn store_file(store: &Store, file: DataFileWriter, staged: &mut Staged) ->
     Ok(NewFragment { files: vec![written.entry], rows: written.rows, ..NewFragment::default() })
 }
 
-/// Carries a plan out. `committing` is told before anything that may commit is sent.
+/// Carries a plan out. `committing` is told before anything that may commit is sent, `on_rows` while rows are written. An append whose
+/// row numbers somebody else took meanwhile takes those that come next: its rows are made again, however often that happens.
 ///
 /// # Errors
 /// `STALE_PLAN` when a fragment that loses rows changed since the plan was made, `INVALID_ARGUMENT` for a plan of another table, those
-/// of reading, writing and of [`publish`]. What was written is removed again, unless it may have been committed.
-pub async fn run_change(table: &Table, plan: &ChangePlan, committing: &OnCommitting<'_>) -> Result<(ChangeReport, Table)> {
+/// of reading, writing, `on_rows` and of [`publish`]. What was written is removed again, unless it may have been committed.
+pub async fn run_change(
+    table: &Table,
+    plan: &ChangePlan,
+    committing: &OnCommitting<'_>,
+    on_rows: &OnRows<'_>,
+) -> Result<(ChangeReport, Table)> {
     if plan.format != FORMAT || !CHANGE_KINDS.contains(&plan.kind.as_str()) {
         let text = format!("this is no plan of format {FORMAT} to change data (kind {:?}, format {})", plan.kind, plan.format);
         return Err(Error::invalid(text));
@@ -175,19 +210,37 @@ pub async fn run_change(table: &Table, plan: &ChangePlan, committing: &OnCommitt
         report.requests = table.store().requests();
         return Ok((report, latest));
     }
-    let mut staged = Staged::default();
     let store = latest.store().clone();
-    let change = match write(&latest, plan, &mut staged).await {
-        Ok(change) => change,
-        Err(error) => return Err(give_up(&store, error, &staged).await),
+    let mut change = Change {
+        plan,
+        on_rows,
+        first: Cell::new(plan.first_row),
+        added: RefCell::default(),
+        staged: RefCell::default(),
+        superseded: RefCell::default(),
+        vectors: Vec::new(),
+        gone: RoaringBitmap::new(),
     };
-    let published = match publish(&latest, &change, committing).await {
+    let published = match change.write(&latest).await {
+        Ok(()) => publish(&latest, &change, committing).await,
+        Err(error) => Err(error),
+    };
+    let mut staged = change.staged.take();
+    let superseded = change.superseded.take();
+    let published = match published {
         Ok(published) => published,
-        Err(error) => return Err(give_up(&store, error, &staged).await),
+        Err(error) => {
+            staged.0.extend(superseded.0);
+            return Err(give_up(&store, error, &staged).await);
+        }
     };
-    let names: Vec<&str> = change.added.iter().flat_map(|f| &f.files).map(|file| file.path.as_str()).collect();
+    // What cannot be removed is named by no version, and found among the orphans.
+    discard(&store, &superseded.0).await;
     let manifest = &published.table.manifest().manifest;
+    let added = change.added.take();
+    let names: Vec<&str> = added.iter().flat_map(|f| &f.files).map(|file| file.path.as_str()).collect();
     let ours = |files: &[crate::format::fragment::DataFile]| files.iter().any(|file| names.contains(&file.path.as_str()));
+    report.first_row = change.first.get();
     report.fragments_added = manifest.fragments.iter().filter(|f| ours(&f.files)).map(|f| f.id).collect();
     for touched in &plan.touched {
         if touched.left == 0 { &mut report.fragments_removed } else { &mut report.fragments_changed }.push(touched.fragment);
@@ -202,54 +255,80 @@ pub async fn run_change(table: &Table, plan: &ChangePlan, committing: &OnCommitt
 }
 
 /// Everything but the manifest: files that are there, and what is to be said of them.
-struct Change {
-    plan: ChangePlan,
-    added: Vec<NewFragment>,
+struct Change<'a> {
+    plan: &'a ChangePlan,
+    on_rows: &'a OnRows<'a>,
+    /// Number of the first appended row.
+    first: Cell<Option<u64>>,
+    added: RefCell<Vec<NewFragment>>,
+    staged: RefCell<Staged>,
+    /// Files of rows whose numbers somebody else took. They stay until it is known which attempt was committed.
+    superseded: RefCell<Staged>,
     vectors: Vec<(u32, DeletionFile)>,
     gone: RoaringBitmap,
 }
 
-async fn write(latest: &Table, plan: &ChangePlan, staged: &mut Staged) -> Result<Change> {
-    let mut change = Change { plan: plan.clone(), added: Vec::new(), vectors: Vec::new(), gone: RoaringBitmap::new() };
-    let manifest = &latest.manifest().manifest;
-    let layout = || DataLayout::of(&manifest.schema, &manifest.data_storage_version);
-    if let Some(first) = plan.first_row {
-        let rows = first..first.saturating_add(plan.rows);
-        change.added = append_rows(latest, &layout()?, rows, plan.rows_per_fragment, staged).await?;
-        return Ok(change);
-    }
-    change.check(manifest)?;
-    // The rows are those of the version that was planned on; the fragments they are in have not changed since.
-    let planned = if latest.version() == plan.v_plan { latest.clone() } else { latest.at(At::Version(plan.v_plan)).await? };
-    let chosen = choose(&planned, &plan.choice.clone().unwrap_or_default()).await?;
-    let counts = chosen.iter().map(|chosen| (chosen.fragment.id, chosen.rows.len()));
-    if !counts.eq(plan.touched.iter().map(|touched| (touched.fragment, touched.rows))) {
-        return Err(Error::new(ErrorCode::StalePlan, "the rows chosen are not those of the plan; nothing was changed"));
-    }
-    if plan.kind == "update" {
-        change.added = move_rows(&planned, &layout()?, &chosen, plan, staged).await?;
-    }
-    let store = latest.store();
-    for chosen in &chosen {
-        let gone = chosen.gone();
-        if chosen.is_all() {
-            change.gone.insert(chosen.fragment.id);
-            continue;
+impl Change<'_> {
+    async fn write(&mut self, latest: &Table) -> Result<()> {
+        let plan = self.plan;
+        let manifest = &latest.manifest().manifest;
+        if plan.first_row.is_some() {
+            return self.append(latest).await;
         }
-        let (id, _) = store.env().uuid().as_u64_pair();
-        let file = DeletionFile {
-            kind: DeletionKind::Bitmap,
-            read_version: plan.v_plan,
-            id,
-            num_deleted_rows: Some(gone.len()),
-            base_id: None,
-        };
-        let path = file.path(chosen.fragment.id);
-        staged.0.push(path.clone());
-        store.put(&path, vec![encode_roaring32(&gone).into()]).await?;
-        change.vectors.push((chosen.fragment.id, file));
+        self.check(manifest)?;
+        // The rows are those of the version that was planned on; the fragments they are in have not changed since.
+        let planned = if latest.version() == plan.v_plan { latest.clone() } else { latest.at(At::Version(plan.v_plan)).await? };
+        let chosen = choose(&planned, &plan.choice.clone().unwrap_or_default()).await?;
+        let counts = chosen.iter().map(|chosen| (chosen.fragment.id, chosen.rows.len()));
+        if !counts.eq(plan.touched.iter().map(|touched| (touched.fragment, touched.rows))) {
+            return Err(Error::new(ErrorCode::StalePlan, "the rows chosen are not those of the plan; nothing was changed"));
+        }
+        let staged = self.staged.get_mut();
+        if plan.kind == "update" {
+            let layout = DataLayout::of(&manifest.schema, &manifest.data_storage_version)?;
+            *self.added.get_mut() = move_rows(&planned, &layout, &chosen, plan, staged, self.on_rows).await?;
+        }
+        let store = latest.store();
+        for chosen in &chosen {
+            let gone = chosen.gone();
+            if chosen.is_all() {
+                self.gone.insert(chosen.fragment.id);
+                continue;
+            }
+            let (id, _) = store.env().uuid().as_u64_pair();
+            let file = DeletionFile {
+                kind: DeletionKind::Bitmap,
+                read_version: plan.v_plan,
+                id,
+                num_deleted_rows: Some(gone.len()),
+                base_id: None,
+            };
+            let path = file.path(chosen.fragment.id);
+            staged.0.push(path.clone());
+            store.put(&path, vec![encode_roaring32(&gone).into()]).await?;
+            self.vectors.push((chosen.fragment.id, file));
+        }
+        Ok(())
     }
-    Ok(change)
+
+    /// Makes the rows that come next in `latest`, unless they are made already.
+    async fn append(&self, latest: &Table) -> Result<()> {
+        let Some(planned) = self.first.get() else { return Ok(()) };
+        let manifest = &latest.manifest().manifest;
+        let first = planned.max(next_row(manifest));
+        if first == planned && !self.added.borrow().is_empty() {
+            return Ok(());
+        }
+        self.superseded.borrow_mut().0.extend(self.staged.take().0);
+        self.first.set(Some(first));
+        let layout = DataLayout::of(&manifest.schema, &manifest.data_storage_version)?;
+        let rows = first..first.saturating_add(self.plan.rows);
+        let mut staged = Staged::default();
+        let added = append_rows(latest, &layout, rows, self.plan.rows_per_fragment, &mut staged, self.on_rows).await;
+        self.staged.replace(staged);
+        self.added.replace(added?);
+        Ok(())
+    }
 }
 
 /// Writes the chosen rows anew, with what is set in them.
@@ -259,6 +338,7 @@ async fn move_rows(
     chosen: &[Chosen],
     plan: &ChangePlan,
     staged: &mut Staged,
+    on_rows: &OnRows<'_>,
 ) -> Result<Vec<NewFragment>> {
     let schema = &table.manifest().manifest.schema;
     let mut set = Vec::new();
@@ -286,10 +366,13 @@ async fn move_rows(
         }
     }
     let mut fragments = Vec::new();
+    let mut before = 0u64;
     for part in parts {
         let mut file = layout.writer();
+        let share = Share { before, rows: part.iter().map(|(_, rows)| rows.len() as u64).sum(), columns: layout.columns().len() };
         for (position, column) in layout.columns().iter().enumerate() {
             let value = set.iter().find(|(field, _)| *field == column.field).map(|(_, value)| *value);
+            let mut values_done = 0u64;
             for (chosen, rows) in &part {
                 for batch in rows.chunks(BATCH as usize) {
                     let values: ArrayRef = match value {
@@ -301,15 +384,18 @@ async fn move_rows(
                         }
                     };
                     file.push(position, &values)?;
+                    values_done = values_done.saturating_add(batch.len() as u64);
+                    on_rows(share.done(position, values_done)).await?;
                 }
             }
         }
+        before = before.saturating_add(share.rows);
         fragments.push(store_file(table.store(), file, staged).await?);
     }
     Ok(fragments)
 }
 
-impl Change {
+impl Change<'_> {
     /// Refuses when a fragment that loses rows is no longer what it was.
     fn check(&self, manifest: &Manifest) -> Result<()> {
         let changed = |touched: &&Touched| !manifest.fragment(touched.fragment).is_some_and(|fragment| touched.is(fragment));
@@ -373,7 +459,7 @@ impl Change {
 }
 
 #[async_trait(?Send)]
-impl Proposal for Change {
+impl Proposal for Change<'_> {
     fn index_name(&self) -> &str {
         &self.plan.kind
     }
@@ -387,9 +473,10 @@ impl Proposal for Change {
         let file = latest.manifest();
         let manifest = &file.manifest;
         self.check(manifest)?;
+        self.append(latest).await?;
         let mut change = FragmentChange {
             removed: self.gone.clone(),
-            added: self.added.iter().map(NewFragment::encode).collect(),
+            added: self.added.borrow().iter().map(NewFragment::encode).collect(),
             ..FragmentChange::default()
         };
         for (id, message) in manifest.fragment_messages()? {
@@ -397,9 +484,8 @@ impl Proposal for Change {
                 change.updated.insert(id, with_deletions(&message, vector)?);
             }
         }
-        if let Some(first) = self.plan.first_row {
-            let next = first.saturating_add(self.plan.rows).max(next_row(manifest));
-            change.metadata.insert(NEXT_ROW.to_owned(), next.to_string());
+        if let Some(first) = self.first.get() {
+            change.metadata.insert(NEXT_ROW.to_owned(), first.saturating_add(self.plan.rows).to_string());
         }
         let (operation, body) = self.operation(manifest, &change)?;
         let removed = emptied(latest, &self.gone).await?;

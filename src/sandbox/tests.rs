@@ -1,6 +1,7 @@
 //! A table from its first version on, in memory: what was asked for is what is there.
 
 use futures::executor::block_on;
+use futures::future::LocalBoxFuture;
 use std::sync::Arc;
 
 use arrow::array::{Array, AsArray};
@@ -11,11 +12,11 @@ use super::condition::parse;
 use super::generate::Value;
 use super::*;
 use crate::env::TestEnv;
-use crate::error::{ErrorCode, Result};
+use crate::error::{Changed, Error, ErrorCode, Result};
 use crate::format::row::RowDomain;
 use crate::store::Store;
 use crate::table::Table;
-use crate::table::publish::tell_nobody;
+use crate::table::publish::{Committing, tell_nobody};
 use crate::table::scan::{FragmentScan, ScanContext};
 
 fn column(name: &str, kind: &str) -> ColumnSpec {
@@ -25,14 +26,14 @@ fn column(name: &str, kind: &str) -> ColumnSpec {
 fn made(columns: Vec<ColumnSpec>, rows: u64, per_fragment: u64) -> Result<(Store, Table)> {
     let store = Store::memory(Arc::new(TestEnv::new(1_700_000_000_000, 9)));
     let request = SandboxRequest { columns, rows, rows_per_fragment: Some(per_fragment), ..SandboxRequest::default() };
-    let table = block_on(create_sandbox(&store, &request))?;
+    let table = block_on(create_sandbox(&store, &request, &count_no_rows))?;
     Ok((store, table))
 }
 
 fn change(table: &Table, request: ChangeRequest) -> Result<(ChangeReport, Table)> {
     block_on(async {
         let plan = plan_change(table, request).await?;
-        run_change(table, &plan, &tell_nobody).await
+        run_change(table, &plan, &tell_nobody, &count_no_rows).await
     })
 }
 
@@ -100,7 +101,7 @@ fn the_seed_is_that_of_the_first_row_too() {
         let store = Store::memory(Arc::new(TestEnv::new(1_700_000_000_000, 9)));
         let v = ColumnSpec { shape: Some(super::generate::Shape::Random), ..column("v", "int64") };
         let request = SandboxRequest { columns: vec![v], rows, seed: Some(seed), ..SandboxRequest::default() };
-        block_on(create_sandbox(&store, &request)).unwrap()
+        block_on(create_sandbox(&store, &request, &count_no_rows)).unwrap()
     };
     let append = |table: &Table| {
         change(table, ChangeRequest { kind: "append".into(), rows: Some(4), ..ChangeRequest::default() }).unwrap().1
@@ -114,18 +115,81 @@ fn a_plan_is_stale_when_its_fragments_changed() {
     let (store, table) = made(vec![column("id", "int64")], 20, 10).unwrap();
     let plan = block_on(plan_change(&table, delete(rows_where("id < 3")))).unwrap();
     let (_, other) = change(&table, delete(rows_where("id = 12"))).unwrap();
-    let (report, table) = block_on(run_change(&table, &plan, &tell_nobody)).unwrap();
+    let (report, table) = block_on(run_change(&table, &plan, &tell_nobody, &count_no_rows)).unwrap();
     assert_eq!((report.version_before, report.version), (other.version(), other.version() + 1));
     let plan = block_on(plan_change(&table, delete(rows_where("id = 5")))).unwrap();
     let _ = change(&table, delete(rows_where("id = 6"))).unwrap();
     let before = block_on(store.list("_deletions")).unwrap().len();
-    let error = block_on(run_change(&table, &plan, &tell_nobody)).unwrap_err();
+    let error = block_on(run_change(&table, &plan, &tell_nobody, &count_no_rows)).unwrap_err();
     assert_eq!(error.code(), ErrorCode::StalePlan);
     assert_eq!(block_on(store.list("_deletions")).unwrap().len(), before, "nothing is left behind");
     assert!(made(vec![column("id", "int64")], 0, 1).is_ok(), "a table without rows");
-    let again =
-        block_on(create_sandbox(&store, &SandboxRequest { columns: vec![column("a", "bool")], ..SandboxRequest::default() }));
+    let request = SandboxRequest { columns: vec![column("a", "bool")], ..SandboxRequest::default() };
+    let again = block_on(create_sandbox(&store, &request, &count_no_rows));
     assert!(again.unwrap_err().message().contains("already"));
+}
+
+#[test]
+fn appends_that_race_number_their_rows_apart() {
+    let (store, table) = made(vec![column("id", "int64")], 20, 10).unwrap();
+    let append = || ChangeRequest { kind: "append".into(), rows: Some(5), ..ChangeRequest::default() };
+    let plan = block_on(plan_change(&table, append())).unwrap();
+    let (_, after) = change(&table, append()).unwrap();
+    // Another append is faster at the first attempt to commit: after this one has written its rows.
+    let told = std::cell::Cell::new(0u32);
+    let racing = |_: Committing| -> LocalBoxFuture<'static, Result<()>> {
+        told.set(told.get() + 1);
+        let (first, other) = (told.get() == 1, after.clone());
+        Box::pin(async move {
+            if first {
+                let plan =
+                    plan_change(&other, ChangeRequest { kind: "append".into(), rows: Some(7), ..Default::default() }).await?;
+                run_change(&other, &plan, &tell_nobody, &count_no_rows).await?;
+            }
+            Ok(())
+        })
+    };
+    let (report, table) = block_on(run_change(&table, &plan, &racing, &count_no_rows)).unwrap();
+    assert_eq!((plan.first_row, report.first_row, report.fragments_added), (Some(20), Some(32), vec![4]));
+    assert_eq!(report.attempts.iter().map(|a| a.outcome.as_str()).collect::<Vec<_>>(), ["lost", "committed"]);
+    assert_eq!(ids(&table), (0..37).collect::<Vec<i64>>());
+    let manifest = &table.manifest().manifest;
+    let named: usize = manifest.fragments.iter().map(|fragment| fragment.files.len()).sum();
+    assert_eq!(block_on(store.list("data")).unwrap().len(), named, "rows that were made twice are not left behind");
+}
+
+#[test]
+fn rows_are_counted_while_they_are_written_and_who_counts_may_end_it() {
+    let columns = || vec![column("id", "int64"), column("word", "utf8")];
+    let (store, table) = made(columns(), 10, 10).unwrap();
+    let files = || block_on(store.list("data")).unwrap().len();
+    let request = ChangeRequest { kind: "append".into(), rows: Some(25), rows_per_fragment: Some(10), ..Default::default() };
+    let plan = block_on(plan_change(&table, request)).unwrap();
+    let seen = std::cell::RefCell::new(Vec::new());
+    let until = |most: u64| {
+        let seen = &seen;
+        move |rows: u64| -> LocalBoxFuture<'static, Result<()>> {
+            seen.borrow_mut().push(rows);
+            Box::pin(std::future::ready(if rows > most { Err(Error::new(ErrorCode::Aborted, "enough")) } else { Ok(()) }))
+        }
+    };
+    let error = block_on(run_change(&table, &plan, &tell_nobody, &until(12))).unwrap_err();
+    assert_eq!((error.code(), error.changed(), seen.take()), (ErrorCode::Aborted, Changed::Nothing, vec![5, 10, 15]));
+    assert_eq!((files(), block_on(table.latest()).unwrap().version()), (1, 1), "the finished fragment is gone too");
+    let (_, table) = block_on(run_change(&table, &plan, &tell_nobody, &until(25))).unwrap();
+    assert_eq!((seen.take(), table.version()), (vec![5, 10, 15, 20, 22, 25], 2));
+    let set = [("word".to_owned(), Value::Text("x".into()))].into();
+    let update =
+        ChangeRequest { kind: "update".into(), choice: Some(rows_where("id < 30")), set: Some(set), ..Default::default() };
+    let plan = block_on(plan_change(&table, update)).unwrap();
+    let before = files();
+    assert!(block_on(run_change(&table, &plan, &tell_nobody, &until(20))).is_err());
+    assert_eq!(files(), before);
+    assert!(seen.take().is_sorted());
+    let none = Store::memory(Arc::new(TestEnv::new(1_700_000_000_000, 9)));
+    let request = SandboxRequest { columns: columns(), rows: 30, rows_per_fragment: Some(10), ..SandboxRequest::default() };
+    assert_eq!(block_on(create_sandbox(&none, &request, &until(20))).unwrap_err().code(), ErrorCode::Aborted);
+    assert!(block_on(none.list("data")).unwrap().is_empty());
 }
 
 #[test]

@@ -230,3 +230,105 @@ test("a full browser: nothing was changed, and the table goes on", async (t) => 
   await said("100 rows appended");
   assert.deepEqual(problems, []);
 });
+
+test("what takes long says how far it is, and cancelled leaves nothing behind", async (t) => {
+  const { open, shot } = await pageOn(t, without(t));
+  const { page, problems } = await open("");
+  const bar = page.locator(".sandbox-bar");
+  const dialog = dialogs(page);
+  const far = () => page.waitForFunction(() => document.querySelector(".sandbox-outcome progress")?.value > 0.05, null, { ...WAIT, polling: 20 });
+  const make = async (rows) => {
+    await dialog.getByLabel("Rows", { exact: true }).fill(rows);
+    await dialog.getByRole("button", { name: /^Make/ }).click();
+  };
+  await page.getByRole("button", { name: "New table…" }).click(WAIT);
+  await make("2000000");
+  await far();
+  await bar.getByRole("button", { name: "Cancel" }).click(WAIT);
+  await page.locator(".error").getByText("ABORTED").waitFor(WAIT);
+  await bar.getByRole("button", { name: "New table…" }).click();
+  await make("100");
+  await page.waitForSelector(".map canvas", WAIT);
+  const stored = () => page.evaluate(async () => {
+    let folder = await navigator.storage.getDirectory();
+    for (const name of ["whetstone-sandbox", "orders.lance", "data"]) folder = await folder.getDirectoryHandle(name);
+    return Array.fromAsync(folder.keys());
+  });
+  const before = await stored();
+  assert.equal(before.length, 1);
+  await bar.getByLabel("Rows", { exact: true }).fill("2000000");
+  await bar.getByLabel("Rows per fragment").fill("100000");
+  await bar.getByRole("button", { name: "Append rows" }).click();
+  await far();
+  assert.match(plain(await bar.locator(".sandbox-outcome .num").innerText()), /^[\d ]+ of 2 000 000 rows$/);
+  await shot(page, "sandbox-appending");
+  await bar.getByRole("button", { name: "Cancel" }).click(WAIT);
+  await bar.getByText("Cancelled. Nothing was changed.").waitFor(WAIT);
+  assert.deepEqual(await stored(), before);
+  assert.equal(plain(await page.locator('[data-meter="fragments"] dd').innerText()), "1");
+  await bar.getByLabel("Rows", { exact: true }).fill("50");
+  await bar.getByRole("button", { name: "Append rows" }).click();
+  await bar.getByText(/50 rows appended: 1 fragment added/).waitFor(WAIT);
+  assert.deepEqual(problems, []);
+});
+
+/** What the browser's own storage does to the table of a lesson is said by a file in it, which the test writes. */
+const AILING = `{
+  const root = () => navigator.storage.getDirectory();
+  const ailment = async () => { try { return await (await (await (await root()).getFileHandle("ailment")).getFile()).text(); } catch { return ""; } };
+  const create = FileSystemFileHandle.prototype.createWritable;
+  let written = 0;
+  FileSystemFileHandle.prototype.createWritable = async function (...args) {
+    const path = (await (await root()).resolve(this)) ?? [];
+    const now = path.some((part) => part.endsWith(".lance")) ? await ailment() : "";
+    if (now === "full" && path.includes("data") && (written += 1) > 1) throw new DOMException("no room", "QuotaExceededError");
+    if (now === "lost" && path.includes("data")) await new Promise((resolve) => setTimeout(resolve, 1000));
+    if (now === "hangs" && path.includes("_versions")) { await (await root()).getFileHandle("hanging", { create: true }); await new Promise(() => {}); }
+    return create.apply(this, args);
+  };
+  if (typeof DedicatedWorkerGlobalScope === "function" && self.name !== "engine") self.addEventListener("message", async ({ data }) => {
+    if (data?.type === "build" && await ailment() === "lost") setTimeout(() => { throw new Error("the floor gave way"); });
+  });
+}`;
+
+test("a compaction that meets a full browser, lost workers and a closed tab leaves the table whole, and is done later", async (t) => {
+  const folder = without(t);
+  const { open } = await pageOn(t, folder, siteWith(path.join(folder, "site"), AILING));
+  const { page, problems } = await open("?url=sandbox:contiguous&lesson=contiguous.4");
+  const compact = panel(page).getByRole("button", { name: "Compact the runs", exact: true }).and(page.locator(":enabled"));
+  const failure = page.locator(".lesson .error");
+  const meter = async (name) => plain(await page.locator(`[data-meter="${name}"] dd`).innerText());
+  const ail = (text) => page.evaluate(async (text) => {
+    const stream = await (await (await navigator.storage.getDirectory()).getFileHandle("ailment", { create: true })).createWritable();
+    await stream.write(text);
+    await stream.close();
+  }, text);
+  const dataFiles = () => page.evaluate(async () => {
+    let folder = await navigator.storage.getDirectory();
+    for (const name of ["whetstone-sandbox", "contiguous.lance", "data"]) folder = await folder.getDirectoryHandle(name);
+    return Array.fromAsync(folder.keys());
+  });
+  await compact.waitFor(WAIT);
+  const before = await dataFiles();
+  assert.deepEqual([await meter("fragments"), before.length], ["8", 8]);
+  for (const [ailment, code] of [["full", "STORE_FULL"], ["lost", "ENGINE_CRASHED"]]) {
+    await ail(ailment);
+    await compact.click(WAIT);
+    await failure.getByText(code).waitFor(WAIT);
+    assert.match(plain(await failure.innerText()), /nothing was changed/i, code);
+    await compact.waitFor(WAIT);
+    assert.deepEqual([await meter("fragments"), await dataFiles()], ["8", before], `${code}: what was written is removed`);
+  }
+  await ail("hangs");
+  await compact.click(WAIT);
+  await page.waitForFunction(async () => { try { await (await navigator.storage.getDirectory()).getFileHandle("hanging"); return true; } catch { return false; } }, null, WAIT);
+  await page.reload();
+  await compact.waitFor(WAIT);
+  assert.equal(await meter("fragments"), "8", "what no version names is not there");
+  await ail("");
+  await compact.click(WAIT);
+  await isDone(page);
+  assert.equal(await meter("fragments"), "2");
+  assert.match(plain(await panel(page).locator(".lesson-status").innerText()), /8 fragments became 2: 3 200 rows written again, 2 segments remapped/);
+  assert.deepEqual(problems, []);
+});

@@ -70,6 +70,11 @@ def rows(path):
     return lance.dataset(str(path)).to_table().to_pylist()
 
 
+def as_set(found):
+    """Rows whatever their order."""
+    return sorted(json.dumps(row, default=str, sort_keys=True) for row in found)
+
+
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_lance_finds_the_rows_and_goes_on(name, tmp_path):
     columns, column, method, filters = SCHEMAS[name]
@@ -122,11 +127,11 @@ def test_lance_finds_the_rows_and_goes_on(name, tmp_path):
     oracle.healthy(path)
     assert refreshed["established"] == again["fragments_added"]
     oracle.agree(path, "v_idx", filters)
-    expected = sorted(json.dumps(row, default=str, sort_keys=True) for row in rows(path))
+    expected = as_set(rows(path))
     lance.dataset(str(path)).optimize.compact_files()
     oracle.healthy(path)
     oracle.agree_without_plan(path, filters)
-    assert sorted(json.dumps(row, default=str, sort_keys=True) for row in rows(path)) == expected
+    assert as_set(rows(path)) == expected
     last = steps(path, ["open"], ["append", 5, {}], ["drop", "v_idx"])
     assert last[1]["first_row"] == 650 and last[2]["segments_removed"] >= 1
     assert lance.dataset(str(path)).count_rows() == len(expected) + 5
@@ -215,8 +220,71 @@ def test_taken_out_of_memory(tmp_path):
         oracle.agree(path, "a_rather_long_name_of_an_index", ["array_has(v, 'amber')"])
 
 
+@pytest.mark.parametrize("name, defer", [*((name, False) for name in SCHEMAS), ("numbers", True), ("labels", True)])
+def test_compacted_in_memory_and_taken_along(name, defer, tmp_path):
+    """Made, indexed, appended to, deleted from, compacted and packed without a file of this machine: Lance opens it and goes on, and so do we."""
+    columns, column, method, filters = SCHEMAS[name]
+    seed, archive, path = SEED + 11, tmp_path / "t.tar", tmp_path / "out" / "t.lance"
+    *_, report, _ = steps(
+        tmp_path / "none",
+        ["createInMemory", {"columns": columns, "rows": 400, "rowsPerFragment": 100, "seed": seed, "dataStorageVersion": VERSIONS.get(name, "2.0")}],
+        ["index", "v_idx", column, method, {"segments": 2}],
+        ["append", 120, {"rowsPerFragment": 40}],
+        ["delete", {"where": "id >= 50 AND id < 430", "every": 4}],
+        ["compact", {"defer_index_remap": defer}],
+        ["archive", str(archive), "t.lance"],
+    )  # fmt: skip
+    gone = {row for low, high in [(50, 100), (100, 200), (200, 300), (300, 400), (400, 430)] for row in range(low, high, 4)}
+    assert (report["fragments_removed"], report["fragments_added"], report["deleted_rows"]) == (list(range(7)), [7, 8, 9], len(gone))
+    with tarfile.open(archive) as tar:
+        tar.extractall(tmp_path / "out", filter="data")
+    oracle.healthy(path)
+    assert rows(path) == generated.rows(columns, seed, [row for row in range(520) if row not in gone])
+    oracle.agree_without_plan(path, filters)
+    if not defer and method != "ZONEMAP":  # zones are not remapped, neither here nor by Lance
+        assert oracle.coverage(path, "v_idx") == [[7], [8]] and report["segments_remapped"] == 2
+        oracle.agree(path, "v_idx", filters)
+
+    # Lance goes on.
+    dataset = lance.dataset(str(path))
+    extra = dataset.to_table(limit=30)
+    lance.write_dataset(extra.set_column(0, pa.field("id", pa.int64(), False), pa.array(range(200_000, 200_030), pa.int64())), str(path), mode="append")
+    lance.dataset(str(path)).delete("id % 10 = 4")
+    lance.dataset(str(path)).optimize.optimize_indices()
+    oracle.fully_covered(path, "v_idx")
+    oracle.agree(path, "v_idx", filters)
+    expected = as_set(rows(path))
+    lance.dataset(str(path)).optimize.compact_files()
+    oracle.healthy(path)
+    oracle.agree_without_plan(path, filters)
+    assert as_set(rows(path)) == expected
+
+    # And so do we.
+    answers = steps(path, ["open"], ["append", 20, {"rowsPerFragment": 10}], ["compact", {}], ["refresh", "v_idx", {}])
+    assert not [answer for answer in answers if "error" in answer] and answers[2]["fragments_added"]
+    oracle.healthy(path)
+    now = as_set(rows(path))
+    assert len(now) == len(expected) + 20 and set(expected) <= set(now)
+    oracle.fully_covered(path, "v_idx")
+    oracle.agree(path, "v_idx", filters)
+
+
+def test_appends_that_race(tmp_path):
+    """Two processes append at once, from plans of the same version: every row has a number of its own, and its values are those of it."""
+    columns, path = SCHEMAS["numbers"][0], tmp_path / "t.lance"
+    steps(path, ["create", {"columns": columns, "rows": 10, "seed": 6}])
+    taken = json.dumps([["open"], *[["append", 25, {"rowsPerFragment": 20}]] * 3])
+    racers = [subprocess.Popen(["node", str(SCRIPT), str(path), taken], stdout=subprocess.PIPE, text=True, env=command.clean_environment()) for _ in range(3)]
+    reports = [report for racer in racers for report in json.loads(racer.communicate(timeout=120)[0])[1:]]
+    assert sorted(report["first_row"] for report in reports) == [10 + 25 * n for n in range(9)]
+    assert sorted(rows(path), key=lambda row: row["id"]) == generated.rows(columns, 6, range(235))
+    oracle.healthy(path)
+    named = {file.path for fragment in lance.dataset(str(path)).get_fragments() for file in fragment.data_files()}
+    assert named == set(os.listdir(path / "data")), "rows that were made twice are gone"
+
+
 def test_plans_that_are_late(tmp_path):
-    """A fragment that changed since the plan: nothing is deleted. Other changes do not matter, and appends take their numbers."""
+    """A fragment that changed since the plan: nothing is deleted. Other changes do not matter, and an append takes the numbers that come next."""
     path = tmp_path / "t.lance"
     _, stale, fine, late = steps(
         path,
@@ -225,6 +293,7 @@ def test_plans_that_are_late(tmp_path):
         ["late", "delete", "id < 50", [["delete", "id = 160"], ["append", 10, {}]]],
         ["late", "append", 10, [["append", 10, {}]]],
     )
+    assert late["first_row"] == 320
     assert refused(stale) == "STALE_PLAN" and "fragment 0" in stale["error"]["message"] and stale["error"]["changed"] == "nothing"
     assert fine["rows"] == 50 and late["fragments_added"] == [5]
     assert lance.dataset(str(path)).count_rows() == 300 - 1 - 1 - 50 + 30

@@ -51,6 +51,7 @@ const steps = {
   index: (name, column, method, options) => table.createIndex(name, column, method, options),
   refresh: (name, options) => table.refresh(name, options),
   drop: (name) => table.dropIndex(name),
+  compact: (options) => table.compact(options),
 };
 const answers = [];
 for (const [name, ...rest] of JSON.parse(text)) {

@@ -204,7 +204,7 @@ export function App(): JSX.Element {
           <LessonPanel state={lesson} view={state.view} onStep={(step) => change({ lesson: { id: lesson.lesson.id, step } })} onView={(view) => change({ view })}
             onLesson={startLesson} onClose={() => change({ lesson: null })} />
         )}
-        {started && !lesson && isSandbox(state.url) && <SandboxBar session={session} target={state.url} old={old} onNew={() => setNaming(true)} onGone={() => change({ ...parseState(""), url: null })} />}
+        {started && !lesson && isSandbox(state.url) && <SandboxBar key={state.url} session={session} making={making} target={state.url} old={old} onNew={() => setNaming(true)} onGone={() => change({ ...parseState(""), url: null })} />}
         {started && making.failure && <ErrorPanel failure={making.failure} target={state.url} onOther={{ label: "New table…", act: () => setNaming(true) }} />}
         {started && session.failure && !table && !making.failure && (
           <ErrorPanel failure={session.failure} target={state.url} onRetry={session.reload}

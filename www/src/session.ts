@@ -229,7 +229,7 @@ export function useSession(client: EngineClient, target: string | null, version:
   const inspect = useCallback((index: string, signal: AbortSignal) => onShow(signal, (at) => client.call("inspect", { handle: at, index }, { signal })), [onShow]);
   const parts = useCallback((index: string, uuid: string, offset: number, limit: number, signal: AbortSignal) => onShow(signal, (at) => client.call("parts", { handle: at, index, uuid, offset, limit }, { signal })), [onShow]);
   const audit = useCallback(
-    (index: string, sample: number | null, signal: AbortSignal, audited: (rows: number, total: number) => void) => onShow(signal, (at) => client.call("audit", { handle: at, index, sample }, { signal, audited })),
+    (index: string, sample: number | null, signal: AbortSignal, audited: (rows: number, total: number) => void) => onShow(signal, (at) => client.call("audit", { handle: at, index, sample }, { signal, rows: audited })),
     [onShow],
   );
   const probe = useCallback((index: string, op: string, value: string | null, signal: AbortSignal) => onShow(signal, (at) => client.call("probe", { handle: at, index, op, value }, { signal })), [onShow]);
@@ -257,7 +257,8 @@ export function useSession(client: EngineClient, target: string | null, version:
   }, [onShow]);
   const sql = useCallback((text: string, signal: AbortSignal) => onShow(signal, (at) => client.call("sql", { handle: at, text }, { signal })), [onShow]);
   const adopt = useCallback((next: OpenedTable) => {
-    if (target !== null) accept(next, target);
+    // What was done to a table that nobody looks at any more is there when it is opened again.
+    if (target !== null && onScreen.current === target) accept(next, target);
   }, [target, accept]);
 
   const engine = useMemo(() => ({ client, handle, call: client.call.bind(client) as EngineClient["call"] }), [client, handle]);

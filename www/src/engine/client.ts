@@ -22,10 +22,13 @@ interface Pending {
   resolve: (value: never) => void;
   reject: (error: unknown) => void;
   progress: ((event: ProgressEvent) => void) | null;
-  audited: ((rows: number, total: number) => void) | null;
+  rows: ((rows: number, total: number) => void) | null;
   committing: ((event: CommittingEvent) => void) | null;
   forget: () => void;
 }
+
+/** Calls that write. An abort waits until they say what they left behind, and a crash may have left something. */
+const WRITING: ReadonlySet<CallName> = new Set(["run", "sandboxAct", "sandboxMake"] as const);
 
 /** Time a cancelled run has to clear away what it uploaded before its worker is replaced. The page does not wait for it. */
 const CLEAR_UP_MS = 8000;
@@ -39,13 +42,13 @@ export class EngineClient {
   onRequests: (counts: Counted) => void = () => undefined;
 
   /**
-   * Calls the engine. An aborted call is rejected at once; only a run is waited for a little, since it says what it left behind.
+   * Calls the engine. An aborted call is rejected at once; only one that writes is waited for a little.
    */
   call<N extends CallName>(
     name: N,
     argument: Calls[N]["argument"],
     options: {
-      signal?: AbortSignal; progress?: (event: ProgressEvent) => void; audited?: (rows: number, total: number) => void; committing?: (event: CommittingEvent) => void;
+      signal?: AbortSignal; progress?: (event: ProgressEvent) => void; rows?: (rows: number, total: number) => void; committing?: (event: CommittingEvent) => void;
     } = {},
   ): Promise<Calls[N]["answer"]> {
     const worker = this.#start();
@@ -55,15 +58,15 @@ export class EngineClient {
       let timer: ReturnType<typeof setTimeout> | undefined;
       const abort = () => {
         this.#post(worker, { type: "abort", id });
-        if (name === "run") timer = setTimeout(() => this.#giveUp(id), CLEAR_UP_MS);
+        if (WRITING.has(name)) timer = setTimeout(() => this.#giveUp(id), CLEAR_UP_MS);
         else this.#forget(id);
       };
       const forget = () => {
         clearTimeout(timer);
         signal?.removeEventListener("abort", abort);
       };
-      const { progress = null, audited = null, committing = null } = options;
-      this.#pending.set(id, { name, resolve: resolve as (value: never) => void, reject, progress, audited, committing, forget });
+      const { progress = null, rows = null, committing = null } = options;
+      this.#pending.set(id, { name, resolve: resolve as (value: never) => void, reject, progress, rows, committing, forget });
       this.#post(worker, { type: "call", id, name, argument });
       if (signal?.aborted) abort();
       else signal?.addEventListener("abort", abort, { once: true });
@@ -108,8 +111,8 @@ export class EngineClient {
       pending.progress?.(message.event);
       return;
     }
-    if (message.type === "audited") {
-      pending.audited?.(message.rows, message.rows_total);
+    if (message.type === "rows") {
+      pending.rows?.(message.rows, message.rows_total);
       return;
     }
     this.#pending.delete(message.id);
@@ -117,8 +120,9 @@ export class EngineClient {
     if (message.type === "answer") pending.resolve(message.value as never);
     else {
       pending.reject(new EngineFailure(message.error));
-      // After a trap the instance must not be used again, and whatever else it was asked will never be answered.
-      if (message.error.code === "ENGINE_CRASHED") this.#replace(message.error);
+      // After a trap the instance must not be used again, and whatever else it was asked will never be answered. A pool's workers that
+      // crashed, however often, are another thing: this engine is well, and may be all that holds a table in memory.
+      if (message.error.code === "ENGINE_CRASHED" && !("attempts" in message.error.detail)) this.#replace(message.error);
     }
   }
 
@@ -134,7 +138,7 @@ export class EngineClient {
     if (!this.#pending.has(id)) return;
     this.#replace({
       code: "ABORTED",
-      message: "Cancelled. The engine did not answer and was restarted, so uploaded index files may be left; if the commit had begun, reloading the table shows whether it was written.",
+      message: "Cancelled. The engine did not answer and was restarted, so files that no version names may be left; if the commit had begun, reloading the table shows whether it was written.",
       detail: {},
       changed: "unknown",
     });
@@ -149,7 +153,7 @@ export class EngineClient {
     this.#pending.clear();
     for (const pending of owed) {
       pending.forget();
-      const changed = pending.name === "run" ? error.changed : "nothing";
+      const changed = WRITING.has(pending.name) ? error.changed : "nothing";
       pending.reject(new EngineFailure({ ...error, changed }));
     }
   }

@@ -149,7 +149,7 @@ const handlers: Handlers = {
   },
   async audit({ handle, index, sample }, signal, id) {
     return held(handle).table.audit(index, {
-      signal, ...(sample === null ? {} : { sample }), onProgress: ({ rows, rows_total }) => post({ type: "audited", id, rows, rows_total }),
+      signal, ...(sample === null ? {} : { sample }), onProgress: ({ rows, rows_total }) => post({ type: "rows", id, rows, rows_total }),
     });
   },
   async probe({ handle, index, op, value }, signal) {
@@ -175,13 +175,13 @@ const handlers: Handlers = {
     await table.reload({ signal });
     return { ...await table.sql(`EXPLAIN ${text}`, { signal }), explain: false };
   },
-  async sandboxMake({ name, options, acts }) {
-    await makeSandbox(name, options, acts);
+  async sandboxMake({ name, options, acts }, signal, id) {
+    await makeSandbox(name, options, acts, { signal, onRows: (rows, rows_total) => post({ type: "rows", id, rows, rows_total }) });
     return null;
   },
-  async sandboxAct({ handle, act }) {
+  async sandboxAct({ handle, act }, signal, id) {
     const { table } = held(handle);
-    const report = await doAct(table, act);
+    const report = await doAct(table, act, { signal, onRows: (rows, rows_total) => post({ type: "rows", id, rows, rows_total }) });
     const never = new AbortController().signal;
     const versions = await versionsOf(table, never);
     return { report, table: await opened(table, versions, table.version, never) };

@@ -92,7 +92,7 @@ export type FromWorker =
   | { type: "answer"; id: number; value: unknown }
   | { type: "failed"; id: number; error: ErrorDocument }
   | { type: "progress"; id: number; event: ProgressEvent }
-  /** Rows looked at by an audit. */
-  | { type: "audited"; id: number; rows: number; rows_total: number }
+  /** Rows that an audit has looked at, or that an act on a sandbox table has done. */
+  | { type: "rows"; id: number; rows: number; rows_total: number }
   | { type: "committing"; id: number; event: CommittingEvent }
   | { type: "requests"; counts: Counted };

@@ -2,10 +2,10 @@
 
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { count, plural } from "../lib/format.js";
 import type { View } from "../lib/url.js";
 import { ErrorPanel } from "../parts/ErrorPanel.js";
 import { Copyable, Icon } from "../parts/basics.js";
+import { outcomeOf } from "../sandbox/outcome.js";
 import { LESSONS } from "./lessons.js";
 import type { LessonState } from "./useLesson.js";
 
@@ -54,7 +54,7 @@ export function LessonPanel({ state, view, onStep, onView, onLesson, onClose }: 
           <p class="lesson-status" role="status">
             {busy === "setting up" ? "Making the table…" : busy === "working" ? "Working…"
               : back ? "Done before. Start over to do it again."
-              : done === true ? <><Icon name="check" /> Done: {said(state)}</>
+              : done === true ? <><Icon name="check" /> <span>Done: {(state.report && outcomeOf(state.report)) ?? "the table shows it."}</span></>
                 : done === false && state.done && !seen ? "Not there yet: open the view named above."
                   : done === false ? "Waiting for it. Do it here, or with the page’s own buttons." : " "}
           </p>
@@ -71,16 +71,4 @@ export function LessonPanel({ state, view, onStep, onView, onLesson, onClose }: 
       {failure && <ErrorPanel failure={failure} target={null} onRetry={state.restart} />}
     </section>
   );
-}
-
-/** The step's outcome in a few words, from what was answered. */
-function said({ report }: LessonState): string {
-  if (report?.refused) return `${report.refused.code}, nothing was changed.`;
-  if (report?.held) return `${plural(report.held.segments, "segment")} built over ${plural(report.held.fragments.length, "fragment")}, in no version.`;
-  if (report?.change) {
-    const { kind, rows, version } = report.change;
-    return `${plural(rows, "row")} ${kind === "append" ? "appended" : `${kind}d`}, version ${count(version)}.`;
-  }
-  if (report && report.established.length > 0) return `established {${report.established.join(", ")}}.`;
-  return "the table shows it.";
 }

@@ -46,13 +46,18 @@ const COLUMNS: SandboxColumn[] = [
 const INDEX = "user_idx";
 const BTREE: Act = { do: "index", name: INDEX, column: "user_id", method: "BTREE", segments: 1, train: true };
 const DEFERRED: Act = { ...BTREE, train: false };
+const COMPACT: Act = { do: "compact", defer: false };
 
 function append(rows: number, perFragment: number): Act {
   return { do: "append", rows, perFragment };
 }
 
-function index({ show }: Facts, name = INDEX): ShowDocument["indices"][number] | undefined {
-  return show.indices.find((one) => one.name === name);
+function refresh(segments: number): Act {
+  return { do: "refresh", index: INDEX, segments };
+}
+
+function index({ show }: Facts): ShowDocument["indices"][number] | undefined {
+  return show.indices.find((one) => one.name === INDEX);
 }
 
 function uncovered(facts: Facts): number | null {
@@ -72,8 +77,13 @@ function retired(facts: Facts): number {
   return (index(facts)?.segments ?? []).reduce((sum, segment) => sum + (segment.retired_fragment_ids?.length ?? 0), 0);
 }
 
-function tasks(facts: Facts): number | null {
-  return facts.compaction?.tasks.length ?? null;
+/** Fragments in each group that a compaction would rewrite; null while that is not known. */
+function groups({ compaction }: Facts): number[] | null {
+  return compaction?.tasks.map((task) => task.fragments.length) ?? null;
+}
+
+function same(found: number[] | null, wanted: number[]): boolean {
+  return found !== null && found.join() === wanted.join();
 }
 
 export const LESSONS: readonly Lesson[] = [
@@ -97,7 +107,7 @@ export const LESSONS: readonly Lesson[] = [
         done: (facts) => uncovered(facts) === 2,
       },
       {
-        do: "Refresh the index.", button: "Refresh", acts: [{ do: "refresh", index: INDEX, segments: 1 }],
+        do: "Refresh the index.", button: "Refresh", acts: [refresh(1)],
         watch: "A second segment in another colour, over the two new fragments only. The first one keeps its colour: it was not rewritten.",
         why: "The built segment declares the fragments it was made from. What the commit could use of them, looking at the newest version, is established. Nobody wrote in between, so the two sets are equal.",
         done: (facts) => uncovered(facts) === 0 && segments(facts).length === 2,
@@ -121,20 +131,32 @@ export const LESSONS: readonly Lesson[] = [
         do: "Index the eight fragments as two builders that take turns: one gets 0, 2, 4, 6, the other 1, 3, 5, 7.", button: "Deal them out in turn", acts: [{ do: "deal", index: INDEX, workers: 2 }],
         watch: "Stripes in the lane, and a cross under every fragment: a compaction would merge none of them.",
         why: "A compaction merges neighbours only if the same segments cover them, since one output fragment cannot be half inside a segment. With stripes no two neighbours agree.",
-        done: (facts) => uncovered(facts) === 0 && segments(facts).length > 1 && !contiguous(facts) && tasks(facts) === 0,
+        done: (facts) => uncovered(facts) === 0 && segments(facts).length > 1 && !contiguous(facts) && same(groups(facts), []),
+      },
+      {
+        do: "Compact all the same.", button: "Compact the stripes", acts: [COMPACT],
+        watch: "There was nothing to rewrite: no new version, and eight fragments as before.",
+        why: "Every fragment is small, and every one is frozen. Lance’s OPTIMIZE does as little. However often it runs, the fragments stay.",
+        done: (facts) => facts.report?.compaction?.transaction === null && facts.fragments === 8,
       },
       {
         do: "Drop the index and create it again in two segments. Whetstone cuts the fragments into runs of neighbours.", button: "Again, in two runs",
         acts: [{ do: "drop", index: INDEX }, { ...BTREE, segments: 2 }],
         watch: "Two blocks of colour, and two brackets in the row of groups: each run can become one fragment.",
         why: "Runs of neighbours have one border for two segments. The work is the same, and so is the speed of a query. Only the layout is better.",
-        done: (facts) => uncovered(facts) === 0 && segments(facts).length === 2 && contiguous(facts) && tasks(facts) === 2,
+        done: (facts) => uncovered(facts) === 0 && segments(facts).length === 2 && contiguous(facts) && same(groups(facts), [4, 4]),
+      },
+      {
+        do: "Compact again.", button: "Compact the runs", acts: [COMPACT],
+        watch: "Eight fragments became two, 8 and 9. Each block of colour is one fragment now, and both are covered.",
+        why: "The rows have other addresses, so the files of both segments were written again with those: remapped, not built anew. That is why the borders of segments decide what a compaction may touch.",
+        done: (facts) => facts.fragments === 2 && uncovered(facts) === 0 && segments(facts).length === 2,
       },
       {
         do: "Merge the two segments into one.", button: "Merge", acts: [{ do: "merge", index: INDEX }],
-        watch: "One colour, one bracket over all eight fragments.",
-        why: "The last border is gone. Merging reads the segments' files where it can, not the column: it is the cheap way back from a layout that went wrong.",
-        done: (facts) => segments(facts).length === 1 && tasks(facts) === 1,
+        watch: "One colour, and one bracket over both fragments: the next compaction can make one of them.",
+        why: "The last border is gone. Merging reads the segments’ files where it can, not the column: it is the cheap way back from a layout that went wrong.",
+        done: (facts) => segments(facts).length === 1 && same(groups(facts), [2]),
       },
     ],
   },
@@ -142,26 +164,44 @@ export const LESSONS: readonly Lesson[] = [
     id: "optimize-first",
     title: "Why OPTIMIZE comes before REFRESH",
     goal: "Put the two jobs in the order that leaves one fragment and one segment behind, not many of both.",
-    table: { columns: COLUMNS, rows: 2000, rowsPerFragment: 1000, seed: 3 },
+    table: { columns: COLUMNS, rows: 2000, rowsPerFragment: 2000, seed: 3 },
     setup: [BTREE],
     steps: [
       {
         do: "Append six small batches.", button: "Append 6 × 50 rows", acts: [append(300, 50)],
         watch: "Six hatched slivers at the end of the lane, under one bracket.",
         why: "None of them is covered by anything, so all of them agree: a compaction may merge them into one.",
-        done: (facts) => uncovered(facts) === 6 && facts.compaction !== null && facts.compaction.tasks.some((task) => task.fragments.length === 6),
+        done: (facts) => uncovered(facts) === 6 && same(groups(facts), [6]),
       },
       {
-        do: "Compare both orders side by side: open “what if”.", button: "Open what if", acts: [], view: "what-if",
+        do: "Compare both orders before anything is done: open “what if”.", button: "Open what if", acts: [], view: "what-if",
         watch: "“compact, then refresh into one segment” against “refresh in contiguous runs, then compact”: the same rows, fewer fragments and fewer segments in the first.",
-        why: "A compaction of what nobody covers costs no index anything. Then one refresh covers the result in one piece. In the other order the index has to be remapped for every fragment that moves, and the borders stay.",
+        why: "What if is the planner alone: it moves the layout on through both orders, and neither reads nor writes a row.",
         done: (facts) => uncovered(facts) === 6,
       },
       {
-        do: "Take the wrong order and look at the map: refresh first, in three segments.", button: "Refresh in 3 segments", acts: [{ do: "refresh", index: INDEX, segments: 3 }], view: "map",
-        watch: "The one bracket over six fragments breaks into three: the new segments put borders between the batches.",
-        why: "Each segment that a refresh adds is a border that no later compaction crosses. What was one group of six is now three of two, for good, or until the segments are merged.",
-        done: (facts) => uncovered(facts) === 0 && facts.compaction !== null && facts.compaction.tasks.filter((task) => task.fragments.length === 2).length >= 3,
+        do: "Take the right order: compact first.", button: "Compact", acts: [COMPACT], view: "map",
+        watch: "One hatched fragment where six were. The large one and its segment are as they were.",
+        why: "A compaction of what nobody covers costs no index anything: there is nothing to remap.",
+        done: (facts) => facts.fragments === 2 && uncovered(facts) === 1 && segments(facts).length === 1,
+      },
+      {
+        do: "Then refresh.", button: "Refresh", acts: [refresh(1)],
+        watch: "A second colour over the new fragment: two fragments, two segments, everything covered.",
+        why: "One refresh covers the result in one piece, and its files are final: no compaction has to write them again.",
+        done: (facts) => facts.fragments === 2 && uncovered(facts) === 0 && segments(facts).length === 2,
+      },
+      {
+        do: "Six more batches, and now the wrong order: refresh first, in three segments.", button: "Append, then refresh in 3", acts: [append(300, 50), refresh(3)],
+        watch: "The bracket over six fragments is in three pieces: the new segments put borders between the batches.",
+        why: "Each segment that a refresh adds is a border that no later compaction crosses. What would have been one group of six is three of two.",
+        done: (facts) => facts.fragments === 8 && uncovered(facts) === 0 && same(groups(facts), [2, 2, 2]),
+      },
+      {
+        do: "Then compact.", button: "Compact the rest", acts: [COMPACT],
+        watch: "Three small fragments instead of one, with a segment each, and a cross under every one of them.",
+        why: "The same rows cost more: files of three segments were written a second time, queries open all of them, and the borders stay until the segments are merged.",
+        done: (facts) => facts.fragments === 5 && uncovered(facts) === 0 && segments(facts).length === 5 && same(groups(facts), []),
       },
     ],
   },
@@ -185,7 +225,7 @@ export const LESSONS: readonly Lesson[] = [
         done: (facts) => facts.fragments === 8 && uncovered(facts) === 8,
       },
       {
-        do: "Refresh in four segments.", button: "Refresh in 4 segments", acts: [{ do: "refresh", index: INDEX, segments: 4 }],
+        do: "Refresh in four segments.", button: "Refresh in 4 segments", acts: [refresh(4)],
         watch: "Four blocks of two fragments each. The empty segment is gone: a real one took its place.",
         why: "The runs are cut so that the heaviest is as light as can be. Four workers, on this machine or elsewhere, build one each, and one commit puts all four into the table.",
         done: (facts) => uncovered(facts) === 0 && segments(facts).length === 4,
@@ -214,14 +254,20 @@ export const LESSONS: readonly Lesson[] = [
       {
         do: "Delete all rows of fragments 2 and 3.", button: "Delete id ≥ 2000", acts: [{ do: "delete", rows: { where: "id >= 2000 AND id < 4000", fragments: [2, 3] } }],
         watch: "Both fragments are gone, and so is the second segment: it covered nothing else.",
-        why: "When the last row goes, so does the fragment. Of an index with several segments, those that cover nothing live any more go with it; a lone segment would stay, as the index's definition.",
+        why: "When the last row goes, so does the fragment. Of an index with several segments, those that cover nothing live any more go with it; a lone segment would stay, as the index’s definition.",
         done: (facts) => segments(facts).length === 1 && facts.fragments === 3,
       },
       {
-        do: "Refresh.", button: "Refresh", acts: [{ do: "refresh", index: INDEX, segments: 1 }],
-        watch: "The moved rows are covered. The deleted ones are still in the first segment's files, and still cost nothing but space.",
-        why: "A refresh builds what is missing and leaves what is right. To get rid of dead entries, merge or rebuild when there are many of them.",
-        done: (facts) => uncovered(facts) === 0,
+        do: "Refresh.", button: "Refresh", acts: [refresh(1)],
+        watch: "The moved rows are covered. The foot under fragment 1 is still there: its deleted rows are in the data file, and in the first segment’s files.",
+        why: "A refresh builds what is missing and leaves what is right. Dead rows and dead entries cost space and reading, never an answer.",
+        done: (facts) => uncovered(facts) === 0 && facts.fragments === 3,
+      },
+      {
+        do: "Compact.", button: "Compact", acts: [COMPACT],
+        watch: "The foot is gone, and fragments 0 and 1 are one. The fragment of the moved rows stays: another segment covers it.",
+        why: "A compaction writes only the rows that live, into fragments with new ids. The first segment was remapped to the new addresses; entries of deleted rows have none, so they left its files as well.",
+        done: (facts) => facts.deleted === 0 && facts.fragments === 2 && uncovered(facts) === 0,
       },
     ],
   },
@@ -234,8 +280,8 @@ export const LESSONS: readonly Lesson[] = [
     steps: [
       {
         do: "Let a builder index what is missing. It uploads its segment, and is slow to commit.", button: "Build, do not commit", acts: [{ do: "hold", index: INDEX }],
-        watch: "Nothing changes in the map: the segment's files are there, but no version of the table names them.",
-        why: "Building and committing are two things. Files that no manifest names are nobody's, however many there are. Only the commit counts.",
+        watch: "Nothing changes in the map: the segment’s files are there, but no version of the table names them.",
+        why: "Building and committing are two things. Files that no manifest names are nobody’s, however many there are. Only the commit counts.",
         done: (facts) => facts.report?.held !== null && facts.report !== null && uncovered(facts) === 1,
       },
       {

@@ -1,21 +1,25 @@
-// The bar of a sandbox table: append, delete, update, take it along. Index jobs are where they are for every table.
+// The bar of a sandbox table: append, delete, update, take it along. Index jobs and compactions are where they are for every table.
 
 import type { JSX } from "preact";
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { failureOf } from "../engine/client.js";
-import type { ChangeReport, ErrorDocument } from "../engine/documents.js";
-import { count, plural } from "../lib/format.js";
+import type { ErrorDocument, RowsDone } from "../engine/documents.js";
+import { count } from "../lib/format.js";
 import { latestOnly } from "../parts/basics.js";
 import type { Session } from "../session.js";
 import type { Act } from "./calls.js";
 import { sandboxName } from "./calls.js";
+import { outcomeOf } from "./outcome.js";
+import type { MakingState } from "./useMaking.js";
 import { choiceOf, MOST_ROWS, parseSet, wholeIn } from "./presets.js";
 
 const ACTIONS = ["append", "delete", "update"] as const;
 type Action = (typeof ACTIONS)[number];
 const NAMES: Record<Action, string> = { append: "Append", delete: "Delete", update: "Update" };
 
-export function SandboxBar({ session, target, old, onNew, onGone }: { session: Session; target: string; old: boolean; onNew: () => void; onGone: () => void }): JSX.Element {
+export function SandboxBar({ session, making, target, old, onNew, onGone }: {
+  session: Session; making: MakingState; target: string; old: boolean; onNew: () => void; onGone: () => void;
+}): JSX.Element {
   const [action, setAction] = useState<Action>("append");
   const [rows, setRows] = useState("1000");
   const [per, setPer] = useState("1000");
@@ -23,30 +27,37 @@ export function SandboxBar({ session, target, old, onNew, onGone }: { session: S
   const [every, setEvery] = useState("1");
   const [set, setSet] = useState("");
   const [busy, setBusy] = useState(false);
+  /** Rows of the change that is under way; null while there is none. */
+  const [done, setDone] = useState<RowsDone | null>(null);
   const [said, setSaid] = useState<{ text: string; failed: boolean } | null>(null);
   const [sure, setSure] = useState(false);
-  const running = useRef(false);
+  const running = useRef<AbortController | null>(null);
+  useEffect(() => () => running.current?.abort(), []);
 
   const act = actOf(action, { rows, per, where, every, set });
   const run = (work: (signal: AbortSignal) => Promise<string>) => {
     if (running.current) return;
-    running.current = true;
+    const control = new AbortController();
+    running.current = control;
     setBusy(true);
     setSaid(null);
-    work(new AbortController().signal)
+    work(control.signal)
       .then((text) => setSaid({ text, failed: false }), (error: unknown) => setSaid({ text: sentence(failureOf(error)), failed: true }))
       .finally(() => {
-        running.current = false;
+        running.current = null;
         setBusy(false);
+        setDone(null);
       });
   };
   const submit = (event: Event) => {
     event.preventDefault();
     if (!act) return;
     run(async (signal) => {
-      const { report, table } = await session.engine.call("sandboxAct", { handle: await session.engine.handle(signal), act }, { signal });
+      setDone({ rows: 0, rows_total: 0 });
+      const handle = await session.engine.handle(signal);
+      const { report, table } = await session.engine.call("sandboxAct", { handle, act }, { signal, rows: (rows, rows_total) => setDone({ rows, rows_total }) });
       session.adopt(table);
-      return report.change ? outcome(report.change) : "Done.";
+      return outcomeOf(report) ?? "Done.";
     });
   };
   const download = () => run(async (signal) => {
@@ -87,8 +98,21 @@ export function SandboxBar({ session, target, old, onNew, onGone }: { session: S
           <button type="button" class="button small" disabled={busy} onClick={removeIt} onBlur={() => setSure(false)}>{sure ? "Remove for good" : "Remove…"}</button>
         </span>
       </form>
-      <p class={`sandbox-said${said?.failed ? " is-failed" : ""}`} role="status">{said?.text ?? hintOf(action, session)}</p>
+      <div class="sandbox-outcome">
+        <p class={`sandbox-said${said?.failed ? " is-failed" : ""}`} role="status">{said?.text ?? (making.making ? "Making the table…" : busy ? "Working…" : hintOf(action, session))}</p>
+        {making.making ? making.done && <RowBar done={making.done} onCancel={making.cancel} /> : done && <RowBar done={done} onCancel={() => running.current?.abort()} />}
+      </div>
     </section>
+  );
+}
+
+function RowBar({ done: { rows, rows_total }, onCancel }: { done: RowsDone; onCancel: () => void }): JSX.Element {
+  return (
+    <>
+      <progress value={rows_total > 0 ? rows / rows_total : 0} max={1} aria-label="Rows written" />
+      <span class="num">{rows_total > 0 ? `${count(rows)} of ${count(rows_total)} rows` : ""}</span>
+      <button type="button" class="button small" onClick={onCancel}>Cancel</button>
+    </>
   );
 }
 
@@ -106,17 +130,8 @@ function actOf(action: Action, { rows, per, where, every, set }: { rows: string;
   return values === null ? null : { do: "update", rows: chosen, set: values };
 }
 
-function outcome({ kind, rows, fragments_added, fragments_changed, fragments_removed, version, version_before }: ChangeReport): string {
-  if (version === version_before || rows === 0) return "No row meets that: nothing was changed.";
-  const parts = [
-    fragments_added.length > 0 ? `${plural(fragments_added.length, "fragment")} added` : "",
-    fragments_changed.length > 0 ? `${plural(fragments_changed.length, "deletion vector")} written` : "",
-    fragments_removed.length > 0 ? `${plural(fragments_removed.length, "fragment")} gone` : "",
-  ].filter((part) => part !== "");
-  return `${plural(rows, "row")} ${kind === "append" ? "appended" : `${kind}d`}: ${parts.join(", ")}. Version ${count(version)} is the latest.`;
-}
-
-function sentence({ code, message }: ErrorDocument): string {
+function sentence({ code, message, changed }: ErrorDocument): string {
+  if (code === "ABORTED" && changed === "nothing") return "Cancelled. Nothing was changed.";
   return `${code}: ${message}`;
 }
 

@@ -1,6 +1,6 @@
 // What the page asks of the engine about sandbox tables. Plain data.
 
-import type { ChangeReport, CompactionPlan, ErrorDocument, NewValues, RowChoice, SandboxOptions } from "../engine/documents.js";
+import type { ChangeReport, CompactionPlan, CompactionReport, ErrorDocument, NewValues, RowChoice, SandboxOptions } from "../engine/documents.js";
 import type { OpenedTable } from "../engine/protocol.js";
 
 /** One thing to do to a table. */
@@ -23,6 +23,7 @@ export type Act =
 /** What an act did, in the words of whoever did it. */
 export interface ActReport {
   change: ChangeReport | null;
+  compaction: CompactionReport | null;
   /** Fragments that the new segments of a job on an index cover. */
   established: number[];
   /** Segments that wait to be committed. */

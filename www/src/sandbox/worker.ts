@@ -1,7 +1,7 @@
 // The engine worker's part of the sandbox: where its tables are, and what is done to them. Real tables on a store of this browser.
 
 import { archiveTable, buildSegment, createSandbox, memoryStore, opfsStore, WhetstoneError } from "whetstone";
-import type { BuildTask, BuiltSegment, RefreshPlan, SandboxOptions, Store, Table } from "whetstone";
+import type { BuildTask, BuiltSegment, ChangeOptions, ProgressEvent, RefreshPlan, SandboxOptions, Store, Table } from "whetstone";
 import type { Act, ActReport, SandboxPlace } from "./calls.js";
 import { SANDBOX, sandboxName } from "./calls.js";
 
@@ -64,14 +64,20 @@ export async function sandboxes(): Promise<SandboxPlace> {
   return { kept: true, names: names.sort() };
 }
 
+/** How an act is watched and ended. */
+export interface Watch {
+  signal?: AbortSignal;
+  onRows?: (rows: number, total: number) => void;
+}
+
 /** Makes a table anew and does to it what is said. */
-export async function makeSandbox(name: string, options: SandboxOptions, acts: Act[]): Promise<void> {
+export async function makeSandbox(name: string, options: SandboxOptions, acts: Act[], watch: Watch = {}): Promise<void> {
   const store = await sandboxStore(SANDBOX + name);
   await remove(name);
   held = null;
-  const table = await createSandbox(store, options);
+  const table = await createSandbox(store, { ...options, ...watched(watch) });
   try {
-    for (const act of acts) await doAct(table, act);
+    for (const act of acts) await doAct(table, act, watch);
   } finally {
     table.close();
   }
@@ -89,21 +95,24 @@ interface Held {
 
 let held: Held | null = null;
 
-const NOTHING: ActReport = { change: null, established: [], held: null, refused: null };
+const NOTHING: ActReport = { change: null, compaction: null, established: [], held: null, refused: null };
 
 /** Does one thing to the latest version of a table. */
-export async function doAct(table: Table, act: Act): Promise<ActReport> {
-  await table.reload();
+export async function doAct(table: Table, act: Act, watch: Watch = {}): Promise<ActReport> {
+  const change = watched(watch);
+  const job = { ...change, onProgress: summing(watch.onRows) };
+  await table.reload(change);
   switch (act.do) {
-    case "append": return { ...NOTHING, change: await table.append(act.rows, { rowsPerFragment: act.perFragment }) };
-    case "delete": return { ...NOTHING, change: await table.delete(act.rows) };
-    case "update": return { ...NOTHING, change: await table.update(act.rows, act.set) };
+    case "append": return { ...NOTHING, change: await table.append(act.rows, { rowsPerFragment: act.perFragment, ...change }) };
+    case "delete": return { ...NOTHING, change: await table.delete(act.rows, change) };
+    case "update": return { ...NOTHING, change: await table.update(act.rows, act.set, change) };
     case "index": {
       const { segments, train } = act;
-      return { ...NOTHING, established: (await table.createIndex(act.name, act.column, act.method, { segments, train })).established };
+      return { ...NOTHING, established: (await table.createIndex(act.name, act.column, act.method, { segments, train, ...job })).established };
     }
-    case "refresh": return { ...NOTHING, established: (await table.refresh(act.index, { segments: act.segments })).established };
-    case "merge": return { ...NOTHING, established: (await table.merge(act.index)).established };
+    case "refresh": return { ...NOTHING, established: (await table.refresh(act.index, { segments: act.segments, ...job })).established };
+    case "merge": return { ...NOTHING, established: (await table.merge(act.index, job)).established };
+    case "compact": return { ...NOTHING, compaction: await table.compact({ defer_index_remap: act.defer, ...job }) };
     case "drop": {
       await table.dropIndex(act.index);
       return NOTHING;
@@ -142,11 +151,23 @@ export async function doAct(table: Table, act: Act): Promise<ActReport> {
         return { ...NOTHING, refused: failure.toJSON() };
       }
     }
-    case "compact": {
-      await table.run(await table.planCompaction(act.defer ? { defer_index_remap: true } : {}) as never);
-      return NOTHING;
-    }
   }
+}
+
+function watched({ signal, onRows }: Watch): Pick<ChangeOptions, "signal" | "onProgress"> {
+  return { ...(signal === undefined ? {} : { signal }), onProgress: ({ rows, rows_total }) => onRows?.(rows, rows_total) };
+}
+
+/** The rows of all tasks of a job. Each says at first that it waits, so that the whole is known before anything is done. */
+function summing(onRows: Watch["onRows"]): (event: ProgressEvent) => void {
+  const tasks = new Map<number, { rows: number; total: number }>();
+  return ({ task, tasks: all, rows, rows_total: total }) => {
+    if (task === undefined) return onRows?.(rows, total);
+    tasks.set(task, { rows, total });
+    if (tasks.size < all) return;
+    const sum = [...tasks.values()].reduce((one, other) => ({ rows: one.rows + other.rows, total: one.total + other.total }));
+    onRows?.(sum.rows, sum.total);
+  };
 }
 
 function heldOf(table: Table): ActReport["held"] {
