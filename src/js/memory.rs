@@ -50,7 +50,10 @@ impl Ahead {
     }
 }
 
-#[expect(unsafe_code, reason = "an allocator is unsafe by its trait; every call goes to the standard library's with what it was called with")]
+#[expect(
+    unsafe_code,
+    reason = "an allocator is unsafe by its trait; every call goes to the standard library's with what it was called with"
+)]
 unsafe impl GlobalAlloc for Ahead {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
