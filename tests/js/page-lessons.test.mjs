@@ -330,5 +330,15 @@ test("a compaction that meets a full browser, lost workers and a closed tab leav
   await isDone(page);
   assert.equal(await meter("fragments"), "2");
   assert.match(plain(await panel(page).locator(".lesson-status").innerText()), /8 fragments became 2: 3 200 rows written again, 2 segments remapped/);
+  // Taken along, it is a table like any other.
+  await panel(page).getByRole("button", { name: "Leave the lesson" }).click();
+  const [download] = await Promise.all([page.waitForEvent("download", WAIT), page.locator(".sandbox-bar").getByRole("button", { name: "Download" }).click(WAIT)]);
+  await download.saveAs(path.join(folder, "contiguous.tar"));
+  execFileSync("tar", ["-xf", path.join(folder, "contiguous.tar"), "-C", folder]);
+  const table = await openTable(path.join(folder, "contiguous.lance"));
+  assert.deepEqual([table.rows, (await table.fragments()).map(({ id, rows }) => [id, rows])], [3200, [[8, 1600], [9, 1600]]]);
+  assert.deepEqual((await table.audit("user_idx")).findings, []);
+  const { lines } = await table.columnLines("id");
+  assert.deepEqual(lines.trim().split("\n").map((line) => JSON.parse(line).value), Array.from({ length: 3200 }, (_, i) => i));
   assert.deepEqual(problems, []);
 });
