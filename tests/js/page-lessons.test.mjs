@@ -13,7 +13,7 @@ import { scratch } from "./support.mjs";
 const WAIT = { timeout: 60_000 };
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const plain = (text) => text.replace(/[\u202f\u00a0]/g, " ").trim();
-const { LESSONS, actsBefore, formatState, parseState, parseSet, wholeIn, tableNameFault } = await pageModules("lessons/lessons", "lib/url", "sandbox/presets");
+const { LESSONS, actsBefore, formatState, outcomeOf, parseState, parseSet, wholeIn, tableNameFault } = await pageModules("lessons/lessons", "lib/url", "sandbox/presets", "sandbox/outcome");
 
 async function axe(page) {
   await page.evaluate(AXE);
@@ -58,6 +58,22 @@ test("a lesson's step is in the address; what fields hold is read strictly", () 
   assert.equal(tableNameFault("fine-1", []), null);
   assert.match(tableNameFault("../x", []), /letters/);
   assert.match(tableNameFault("mine", ["mine"]), /made anew/);
+});
+
+test("what an act did is said in one sentence, and nothing is said to be done that was not", () => {
+  const nothing = { change: null, compaction: null, established: [], held: null, refused: null };
+  const said = (report) => outcomeOf({ ...nothing, ...report });
+  const change = { kind: "append", rows: 1200, fragments_added: [4, 5], fragments_changed: [], fragments_removed: [], version: 7, version_before: 6 };
+  const compaction = { transaction: "t", fragments_removed: [0, 1, 2], fragments_added: [3], rows: 1500, deleted_rows: 1, segments_remapped: 0, version: 9 };
+  assert.equal(said({}), null);
+  assert.equal(plain(said({ change })), "1 200 rows appended: 2 fragments added. Version 7 is the latest.");
+  assert.equal(said({ change: { ...change, kind: "delete", rows: 0, fragments_added: [] } }), "No row meets that: nothing was changed.");
+  assert.equal(plain(said({ compaction })), "3 fragments became 1: 1 500 rows written again, 1 deleted row gone.");
+  assert.match(plain(said({ compaction: { ...compaction, deleted_rows: 0, segments_remapped: 2 } })), /written again, 2 segments remapped\.$/);
+  assert.equal(said({ compaction: { ...compaction, transaction: null } }), "There was nothing to rewrite. Version 9 is still the latest.");
+  assert.equal(said({ held: { index: "i", segments: 1, fragments: [2, 3] } }), "1 segment built over 2 fragments, in no version.");
+  assert.equal(said({ refused: { code: "INDEX_DROPPED" }, established: [1] }), "INDEX_DROPPED, nothing was changed.");
+  assert.equal(said({ established: [1, 2] }), "established {1, 2}.");
 });
 
 for (const [at, lesson] of LESSONS.entries()) {
