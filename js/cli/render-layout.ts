@@ -7,16 +7,15 @@ import { count, name, percent, plural, ranges, size, table } from "./text.js";
 const TASKS = 40;
 
 /** Lines of `compaction`. */
-export function layout(document: { uri: string; version: number; plan: CompactionPlan; forecast: LayoutForecast | null; pair?: Pair }): string {
+export function layout(document: { uri: string; version: number; plan: CompactionPlan; forecast: LayoutForecast; pair?: Pair }): string {
   const { plan, forecast, pair } = document;
-  const before = forecast?.before;
+  const { before } = forecast;
   const parts = [summary(document), ...groups(plan)];
   const stay = Object.entries(plan.skipped_counts).map(([rule, fragments]) => `${count(fragments)} ${rule.replace("_", " ")}`);
-  if (stay.length > 0) parts.push(`stay: ${stay.join(", ")}${before === undefined || before.frozen_examples.length === 0 ? "" : `; frozen are ${ranges(before.frozen_examples)}${before.frozen > before.frozen_examples.length ? ", …" : ""}`}`);
+  if (stay.length > 0) parts.push(`stay: ${stay.join(", ")}${before.frozen_examples.length === 0 ? "" : `; frozen are ${ranges(before.frozen_examples)}${before.frozen > before.frozen_examples.length ? ", …" : ""}`}`);
   parts.push(...effects(plan));
-  const rows: { name: string; title: string; after: LayoutSummary }[] = before === undefined ? [] : [{ name: "now", title: "as it is", after: before }];
-  rows.push(...(forecast?.plans ?? []));
-  if (rows.length > 0) parts.push(table(rows, [
+  const rows: { name: string; title: string; after: LayoutSummary }[] = [{ name: "now", title: "as it is", after: before }, ...forecast.plans];
+  parts.push(table(rows, [
     { head: "PLAN", cell: (p) => p.name },
     { head: "FRAGMENTS", cell: (p) => count(p.after.fragments), right: true },
     { head: "SEGMENTS", cell: (p) => count(p.after.segments), right: true },
@@ -26,7 +25,7 @@ export function layout(document: { uri: string; version: number; plan: Compactio
   ]));
   if (pair !== undefined) parts.push(`${pair.a} and ${pair.b}: ${pair.why}`);
   // Both documents warn of the same compaction.
-  const advice = forecast === null ? plan.warnings : [...forecast.warnings, ...forecast.advice];
+  const advice = [...forecast.warnings, ...forecast.advice];
   if (advice.length > 0) parts.push(advice.map(line).join("\n"));
   return parts.join("\n\n");
 }

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 use super::borders::Positions;
-use super::effects::{Size, effects};
+use super::effects::{Effects, Size, effects};
 use super::kinds::Kind;
 use super::layout::{Cover, Layout, Piece};
 use super::options::{CompactionOptions, Resolved};
-use super::plan::plan;
+use super::plan::{Plan, plan};
 use crate::coverage::batching::batch;
 use crate::coverage::cuts::batch_gap_aware;
 use crate::error::{Error, ErrorCode, Result};
@@ -150,17 +150,29 @@ pub fn take(
             let resolved = Resolved::new(&options.over(forecast), config, layout.stable_row_ids)?;
             let plan = plan(layout, &resolved)?;
             let effects = effects(layout, &plan, &resolved)?;
-            took.fragments_rewritten = plan.sources();
-            took.fragments_written = effects.outputs.iter().map(|ids| u64::from(ids.end - ids.start)).sum();
-            let sources = plan.tasks.iter().flat_map(|task| layout.pieces.get(task.clone()).unwrap_or_default());
-            took.rows_rewritten = sources.fold(0, |sum, piece| sum.saturating_add(piece.live_rows()));
+            took = rewritten(layout, &plan, &effects);
             effects.after
         }
     };
     Ok((after, took))
 }
 
-fn chosen(layout: &Layout, index: Option<&str>) -> Result<Vec<usize>> {
+/// What a compaction did.
+pub(crate) fn rewritten(layout: &Layout, plan: &Plan, effects: &Effects) -> Took {
+    let sources = plan.tasks.iter().flat_map(|task| layout.pieces.get(task.clone()).unwrap_or_default());
+    Took {
+        fragments_rewritten: plan.sources(),
+        fragments_written: effects.outputs.iter().map(|ids| u64::from(ids.end - ids.start)).sum(),
+        rows_rewritten: sources.fold(0, |sum, piece| sum.saturating_add(piece.live_rows())),
+        ..Took::default()
+    }
+}
+
+/// The indexes a step is about, by their places.
+///
+/// # Errors
+/// `INDEX_NOT_FOUND`.
+pub(crate) fn chosen(layout: &Layout, index: Option<&str>) -> Result<Vec<usize>> {
     match index {
         None => Ok((0..layout.indexes.len()).collect()),
         Some(name) => {
@@ -189,16 +201,17 @@ fn append(layout: &mut Layout, fragments: u64, rows: u64) -> Result<()> {
 }
 
 /// The fragments, which building segments does not change.
-struct Ground<'a> {
+pub(crate) struct Ground<'a> {
     pieces: &'a [Piece],
     positions: Positions<'a>,
-    live: RoaringBitmap,
+    /// Ids of the fragments.
+    pub(crate) live: RoaringBitmap,
     /// Rows before each position, so that those of a stretch are a difference.
     rows: Vec<u64>,
 }
 
 impl<'a> Ground<'a> {
-    fn of(layout: &'a Layout) -> Ground<'a> {
+    pub(crate) fn of(layout: &'a Layout) -> Ground<'a> {
         let mut sum = 0u64;
         let mut rows = Vec::with_capacity(layout.pieces.len() + 1);
         rows.push(0);
@@ -209,7 +222,8 @@ impl<'a> Ground<'a> {
         Ground { pieces: &layout.pieces, positions: Positions::new(&layout.pieces), live: layout.live(), rows }
     }
 
-    fn rows_of(&self, fragments: &RoaringBitmap) -> u64 {
+    /// Live rows of some fragments.
+    pub(crate) fn rows_of(&self, fragments: &RoaringBitmap) -> u64 {
         let before = |at: usize| self.rows.get(at).copied().unwrap_or(0);
         let mut rows = 0u64;
         self.positions.stretches(fragments, |start, end| rows = rows.saturating_add(before(end).saturating_sub(before(start))));
@@ -284,7 +298,11 @@ fn merge(layout: &mut Layout, ground: &Ground<'_>, index: usize, segments: u64, 
 /// Segments a step may make of one index: each is a set of its own in memory.
 const MOST_SEGMENTS: u64 = 50_000;
 
-fn cut_into(
+/// Cuts the work of a refresh into what its segments cover.
+///
+/// # Errors
+/// `MEMORY_LIMIT` for more segments than are held.
+pub(crate) fn cut_into(
     layout: &Layout,
     ground: &Ground<'_>,
     index: usize,

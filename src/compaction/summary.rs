@@ -66,6 +66,16 @@ pub struct Summary {
     pub frozen_examples: Vec<u32>,
 }
 
+impl Summary {
+    /// Takes what indexes cover from another summary of the same fragments and segments: where queries find more, or less, than a
+    /// compaction groups by.
+    pub fn cover_as(&mut self, served: Summary) {
+        for (own, served) in self.indexes.iter_mut().zip(served.indexes) {
+            *own = IndexSummary { freezes: own.freezes, ..served };
+        }
+    }
+}
+
 /// Frozen fragments that are named.
 const EXAMPLES: usize = 20;
 

@@ -8,7 +8,9 @@ use roaring::RoaringBitmap;
 use serde_json::{Value, json};
 use whetstone::format::index_metadata::{FRAG_REUSE_NAME, IndexMetadata};
 use whetstone::index::display_name;
-use whetstone::maintain::{MergeOptions, commit_drop, plan_create_index, plan_drop_index, plan_merge, plan_trim, run_trim};
+use whetstone::maintain::{
+    MergeOptions, commit_drop, forecast, plan_create_index, plan_drop_index, plan_merge, plan_trim, run_trim,
+};
 use whetstone::refresh::{BuiltSegment, RefreshPlan, RefreshReport, build_segment, commit_segments, plan_refresh};
 use whetstone::table::publish::tell_nobody;
 use whetstone::table::show::show;
@@ -87,6 +89,19 @@ fn others_stay(before: &Table, after: &Table, index: &str) {
     }
 }
 
+/// A forecast of the refresh says what it did.
+fn was_forecast(name: &str, before: &Table, index: &str, report: &RefreshReport, after: &Table) {
+    let plan = json!({"name": "it", "steps": [{"step": "refresh", "index": index, "segments": 2}]});
+    let told = block_on(forecast(before, &serde_json::from_value(json!({"plans": [plan]})).unwrap())).unwrap();
+    let it = told.plans.first().unwrap_or_else(|| panic!("{name} {index}: {:?}", told.warnings));
+    let took = it.steps[0].took;
+    let counts = (took.segments_added, took.segments_removed);
+    assert_eq!(counts, (report.segments_added, report.segments_removed), "{name} {index}: {report:?}");
+    let own = it.after.summary.indexes.iter().find(|i| i.name == index).unwrap();
+    let segments = after.manifest().indices.iter().filter(|e| e.name == index).count() as u64;
+    assert_eq!((own.segments, own.covered_fragments), (segments, covered(after, index).len()), "{name} {index}");
+}
+
 #[test]
 fn a_refresh_covers_what_lances_reader_does_not() {
     let (mut kept, mut lossless, mut replaced, mut refused, mut idle) = (0, 0, 0, 0, 0);
@@ -108,6 +123,7 @@ fn a_refresh_covers_what_lances_reader_does_not() {
             };
             let theirs = &theirs["outcome"][&index];
             assert_eq!(json!(plan.sets.unindexed), theirs["unindexed"], "{name} {index}");
+            was_forecast(name, &before, &index, &report, &after);
             if plan.is_empty() {
                 assert_eq!((after.version(), plan.sets.unindexed.is_empty()), (before.version(), true), "{name} {index}");
                 idle += 1;

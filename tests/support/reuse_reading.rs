@@ -1,19 +1,31 @@
 //! Audits, probes and plans of compactions on every tagged fixture: what queries of Lance answered, and what its own compaction did.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use arrow::array::{ArrayRef, UInt16Array};
 use futures::executor::block_on;
+use prost::Message;
 use roaring::RoaringBitmap;
 use serde_json::{Value, json};
 use uuid::Uuid;
 use whetstone::ErrorCode;
-use whetstone::compaction::{CompactionOptions, Fate};
+use whetstone::compaction::{CompactionOptions, Fate, Origin};
+use whetstone::file::{FileWriter, WriterField};
 use whetstone::format::index_metadata::IndexMetadata;
 use whetstone::format::row::RowAddress;
+use whetstone::format::{proto, wire};
+use whetstone::maintain::forecast::document::LayoutReport;
+use whetstone::maintain::forecast::{CompactionPlan, LayoutForecast};
 use whetstone::maintain::{
     AuditOptions, AuditReport, ForecastOptions, Probe, audit, explain_pair, forecast, plan_compaction, plan_trim, probe,
 };
+use whetstone::refresh::plan::Advice;
+use whetstone::reuse::content::TRANSITION;
+use whetstone::reuse::ledger::Ledger;
+use whetstone::reuse::row_map::{COLUMN, COUNTS_KEY, FILE_NAME};
 use whetstone::table::Table;
+use whetstone::table::row_map::RowMaps;
 
 use super::common::planted::{Parts, edit, first};
 use super::common::shared::{Shared, rewrite};
@@ -235,6 +247,56 @@ fn deferred() -> CompactionOptions {
     serde_json::from_value(json!({"defer_index_remap": true})).unwrap()
 }
 
+fn asked(options: Value) -> ForecastOptions {
+    serde_json::from_value(options).unwrap()
+}
+
+/// Live fragments that queries find through each index in a state, by name.
+fn found(state: &Value) -> BTreeMap<String, u64> {
+    let mut found: BTreeMap<String, RoaringBitmap> = BTreeMap::new();
+    for segment in state["segments"].as_array().unwrap().iter().filter(|s| s["name"] != "__lance_frag_reuse") {
+        *found.entry(segment["name"].as_str().unwrap().to_owned()).or_default() |= set(&segment["derived"]["coverage"]);
+    }
+    found.into_iter().map(|(name, covers)| (name, covers.len())).collect()
+}
+
+fn covered(report: &LayoutReport) -> BTreeMap<String, u64> {
+    report.summary.indexes.iter().map(|index| (index.name.clone(), index.covered_fragments)).collect()
+}
+
+/// A forecast sees what is derived, compacts as the plan of one compaction says and as Lance did, and leaves out by name what nobody
+/// does under a history.
+fn forecasts_agree(name: &str, table: &Table, before: &Value, plan: &CompactionPlan, after: &Value) {
+    let told = block_on(forecast(table, &asked(json!({"plans": ["compact"], "columns": true})))).unwrap();
+    assert!(told.compaction.defer_index_remap && told.compaction.from["defer_index_remap"] == Origin::Default, "{name}");
+    assert_eq!(covered(&told.before), found(before), "{name}");
+    let [compacted] = told.plans.as_slice() else { panic!("{name}: {:?}", told.warnings) };
+    assert_eq!(covered(&compacted.after), found(after), "{name}");
+    let ids: Vec<Value> = compacted.after.columns.as_ref().unwrap().ids.iter().map(|id| json!(id)).collect();
+    assert_eq!(json!(ids), after["live_fragments"], "{name}");
+    let took = compacted.steps[0].took;
+    assert_eq!(took.fragments_rewritten, plan.tasks.iter().map(|task| task.fragments.len() as u64).sum::<u64>(), "{name}");
+    assert_eq!(compacted.after.summary.segments, plan.effects.len() as u64, "{name}: no segment comes or goes");
+    let lost = |warnings: &[Advice]| warnings.iter().filter(|w| w.rule == "loses_coverage").cloned().collect::<Vec<_>>();
+    assert_eq!(lost(&told.warnings), lost(&plan.warnings), "{name}");
+
+    let all = block_on(forecast(table, &ForecastOptions::default())).unwrap();
+    let left_out = |told: &LayoutForecast| -> Vec<String> {
+        told.warnings.iter().filter(|w| w.rule == "plan_left_out").map(|w| w.evidence.clone()).collect()
+    };
+    assert_eq!((all.plans.len(), left_out(&all).len()), (8, 1), "{name}: {:?}", all.warnings);
+    assert!(left_out(&all)[0].contains("plan merge") && left_out(&all)[0].contains("not merged"), "{name}: {:?}", left_out(&all));
+    for plan in all.plans.iter().filter(|plan| plan.name.ends_with("refresh")) {
+        assert!(
+            plan.after.summary.indexes.iter().all(|i| i.unindexed_fragments == 0 || name == "unusable_segment"),
+            "{name}: {plan:?}"
+        );
+    }
+    let eager = block_on(forecast(table, &asked(json!({"compaction": {"defer_index_remap": false}})))).unwrap();
+    assert_eq!((eager.plans.len(), left_out(&eager).len()), (0, 9), "{name}");
+    assert_eq!(covered(&eager.before), found(before), "{name}");
+}
+
 /// Tasks, ids, and what every segment covers afterwards, as Lance's own deferred compaction left them.
 #[test]
 fn compactions_are_predicted_with_what_they_lose() {
@@ -296,8 +358,7 @@ fn compactions_are_predicted_with_what_they_lose() {
         assert_eq!(warns, plan.effects.iter().any(|e| e.fate == Fate::Stripped), "{name}: {:?}", plan.warnings);
         warned += usize::from(warns);
         if !state["history"].is_null() {
-            let error = block_on(forecast(&table, &ForecastOptions::default())).unwrap_err();
-            assert_eq!(error.code(), ErrorCode::HistoryUnsupported, "{name}");
+            forecasts_agree(name, &table, state, &plan, after);
         }
     }
     assert!(lost > 10 && kept > 20 && refused >= 4 && warned > 3, "{lost} {kept} {refused} {warned}");
@@ -305,4 +366,62 @@ fn compactions_are_predicted_with_what_they_lose() {
     let table = open(&Fixture::tagged("partition_1hop"));
     let pair = block_on(explain_pair(&table, 10, 11, &deferred())).unwrap();
     assert!(pair.joined, "{pair:?}");
+}
+
+/// One row asks for the footer, the counts and one block of labels, however long the row map is; all of them for each block once.
+#[test]
+fn row_maps_are_read_block_by_block() {
+    const ROWS: u32 = 1 << 20;
+    const BLOCK: u32 = 1 << 13;
+    let label = |row: u32| (row.wrapping_mul(2_654_435_761) >> 16 & 1) as u16;
+    let labels: Vec<u16> = (0..ROWS).map(label).collect();
+    let mut totals = [0u32; 2];
+    let mut places = Vec::with_capacity(labels.len());
+    let mut counts = b"LSPC".to_vec();
+    [1, 0, 2, BLOCK, ROWS, 0].into_iter().for_each(|word: u32| counts.extend(word.to_le_bytes()));
+    for block in labels.chunks(BLOCK as usize) {
+        for label in block {
+            places.push(RowAddress::new(1 + u32::from(*label), totals[usize::from(*label)]));
+            totals[usize::from(*label)] += 1;
+        }
+        totals.iter().for_each(|total| counts.extend(total.to_le_bytes()));
+    }
+    let mut file = FileWriter::new(vec![WriterField::new(COLUMN, "uint16", true)]);
+    file.write_page(0, &(Arc::new(UInt16Array::from(labels)) as ArrayRef)).unwrap();
+    let index = file.global_buffer(counts.into());
+    file.metadata(COUNTS_KEY, &index.to_string());
+    let bytes = file.finish().unwrap().to_bytes();
+
+    let map_id = Uuid::from_u128(7).to_string();
+    let digest =
+        |id: u64, rows: u32| proto::FragmentDigest { id, physical_rows: u64::from(rows), num_deleted_rows: 0 }.encode_to_vec();
+    let mut transition = Vec::new();
+    wire::put_len_field(&mut transition, 1, &digest(0, ROWS));
+    wire::put_len_field(&mut transition, 2, &digest(1, totals[0]));
+    wire::put_len_field(&mut transition, 2, &digest(2, totals[1]));
+    let partition = proto::StablePartition { map_id: map_id.clone(), map_size_bytes: bytes.len() as u64, base_id: None };
+    wire::put_len_field(&mut transition, 4, &partition.encode_to_vec());
+    let mut content = Vec::new();
+    wire::put_len_field(&mut content, TRANSITION, &transition);
+    let ledger = Ledger::decode("the history", &content.into()).unwrap();
+
+    let shared = Shared::of(&Fixture::tagged("no_index"));
+    let table = shared.open(1);
+    let manifest = &table.manifest().manifest;
+    let size = bytes.len() as u64;
+    block_on(shared.store(1).put(&format!("_fri/{map_id}/{FILE_NAME}"), vec![bytes])).unwrap();
+    let (live, nothing) = ([1, 2].into(), RoaringBitmap::new());
+    let store = shared.store(2);
+    let row = ROWS / 2 + 5;
+    let found = block_on(RowMaps::new(&store, manifest, &ledger).translate(&live, &nothing, &[RowAddress::new(0, row)])).unwrap();
+    assert_eq!(found, [Some(places[row as usize])]);
+    let asked = store.requests();
+    assert!(asked.bytes > 0 && asked.bytes * 8 < size, "{asked:?} of {size} bytes");
+
+    let store = shared.store(3);
+    let all: Vec<RowAddress> = (0..ROWS).map(|row| RowAddress::new(0, row)).collect();
+    let found = block_on(RowMaps::new(&store, manifest, &ledger).translate(&live, &nothing, &all)).unwrap();
+    assert!(found.iter().zip(&places).all(|(found, place)| *found == Some(*place)));
+    let asked = store.requests();
+    assert!(asked.bytes < size * 5 / 4, "{asked:?} of {size} bytes");
 }

@@ -2,7 +2,7 @@
 
 use super::document::PlanForecast;
 use super::tagged::Carried;
-use crate::compaction::{Effects, Fate, Layout, Resolved, Summary, effects, plan};
+use crate::compaction::{Effects, Fate, Layout, Summary};
 use crate::lists::set_of;
 use crate::refresh::plan::Advice;
 use crate::reuse::explain::list;
@@ -15,14 +15,23 @@ const MANY_SEGMENTS: u64 = 4;
 struct Where<'a> {
     uri: String,
     branch: Option<&'a str>,
+    /// Under a tagged reuse history segments are not merged.
+    tagged: bool,
 }
 
 impl Where<'_> {
     fn of(table: &Table) -> Where<'_> {
-        Where { uri: table.store().uri(), branch: table.manifest().manifest.branch.as_deref() }
+        let branch = table.manifest().manifest.branch.as_deref();
+        Where { uri: table.store().uri(), branch, tagged: table.has_tagged_history() }
     }
 
-    fn merge(&self, advice: Advice, index: &str) -> Advice {
+    fn merge(&self, mut advice: Advice, index: &str) -> Advice {
+        if self.tagged {
+            advice.evidence.push_str(
+                ". Segments are not merged under a tagged reuse history: create-index --replace builds the index anew in as many as asked for",
+            );
+            return advice;
+        }
         advice.act(job_command("merge", &self.uri, self.branch, index, ""), format!("table.merge({})", js_text(index)))
     }
 
@@ -113,12 +122,6 @@ pub(super) fn of_layout(table: &Table, before: &Summary, plans: &[PlanForecast],
         );
         found.push(Advice::warning("held_back", text));
     }
-}
-
-/// What a compaction under these options does now; `None` when it cannot be told.
-pub(super) fn effects_of(layout: &Layout, options: &Resolved) -> Option<Effects> {
-    let plan = plan(layout, options).ok()?;
-    effects(layout, &plan, options).ok()
 }
 
 /// What one should know before a compaction is run.

@@ -123,7 +123,8 @@ pub async fn plan_compaction(table: &Table, options: &CompactionOptions) -> Resu
     let layout = &seen.layout;
     let options = Resolved::new(options, &manifest.config, layout.stable_row_ids)?;
     if let Some(history) = &seen.history {
-        check_compactable(history, &options)?;
+        check_compactable(&history.object, &options)?;
+        history.check_supported()?;
     }
     let plan = plan(layout, &options)?;
     let effects = effects(layout, &plan, &options)?;

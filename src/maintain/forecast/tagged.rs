@@ -4,30 +4,53 @@
 //! through the history so look unindexed, are joined with others, and what was derived for them is lost. What each segment
 //! covers afterwards follows from the history with the compaction recorded in it.
 
+use std::ops::Range;
+
 use roaring::RoaringBitmap;
 
 use crate::compaction::{Effects, Fate, Layout, Piece, Plan, Resolved};
 use crate::error::{Error, ErrorCode, Result};
 use crate::format::index_metadata::IndexMetadata;
 use crate::reuse::coverage::derive;
+use crate::reuse::ledger::Ledger;
 use crate::reuse::segment::Segment;
 use crate::reuse::transition::Digest;
 use crate::table::history::TaggedHistory;
 
-/// Refuses what Lance refuses: an eager compaction, and one that would record itself in a history not understood.
+/// Refuses what Lance refuses: a compaction that remaps, where a history is kept in `object`.
 ///
 /// # Errors
-/// `UNSUPPORTED_FEATURE`, `HISTORY_UNSUPPORTED`.
-pub(super) fn check_compactable(history: &TaggedHistory, options: &Resolved) -> Result<()> {
-    if !options.defer_index_remap {
-        let text = format!(
-            "{}: a table with a tagged reuse history is compacted only with defer_index_remap, which leaves its indexes alone; Lance refuses it \
-             otherwise, even with nothing to compact. Nothing was changed",
-            history.object
-        );
-        return Err(Error::new(ErrorCode::UnsupportedFeature, text).with("option", "defer_index_remap"));
+/// `UNSUPPORTED_FEATURE`.
+pub(super) fn check_compactable(object: &str, options: &Resolved) -> Result<()> {
+    if options.defer_index_remap {
+        return Ok(());
     }
-    history.check_supported()
+    let text = format!(
+        "{object}: a table with a tagged reuse history is compacted only with defer_index_remap, which leaves its indexes alone; Lance refuses it \
+         otherwise, even with nothing to compact. Nothing was changed"
+    );
+    Err(Error::new(ErrorCode::UnsupportedFeature, text).with("option", "defer_index_remap"))
+}
+
+/// The history with a compaction of `layout` recorded in it.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for a fragment of more rows than one can have, `CORRUPT_FILE` when it contradicts the history.
+pub(super) fn with_compaction(object: &str, ledger: &Ledger, layout: &Layout, plan: &Plan, effects: &Effects) -> Result<Ledger> {
+    let mut groups = Vec::with_capacity(plan.tasks.len());
+    for (task, ids) in plan.tasks.iter().zip(&effects.outputs) {
+        groups.push((digests(sources(layout, task))?, digests(&outputs(effects, ids))?));
+    }
+    ledger.compacted(object, groups)
+}
+
+fn sources<'a>(layout: &'a Layout, task: &Range<usize>) -> &'a [Piece] {
+    layout.pieces.get(task.clone()).unwrap_or_default()
+}
+
+fn outputs(effects: &Effects, ids: &Range<u32>) -> Vec<Piece> {
+    let after = &effects.after;
+    ids.clone().filter_map(|id| after.piece(after.position(id)?)).copied().collect()
 }
 
 /// What becomes of coverage.
@@ -52,18 +75,16 @@ impl Carried {
         plan: &Plan,
         effects: &Effects,
     ) -> Result<Carried> {
-        let (mut groups, mut tasks) = (Vec::new(), Vec::new());
-        for (task, ids) in plan.tasks.iter().zip(&effects.outputs) {
-            let sources = layout.pieces.get(task.clone()).unwrap_or_default();
-            let outputs: Vec<Piece> =
-                ids.clone().filter_map(|id| effects.after.piece(effects.after.position(id)?)).copied().collect();
-            groups.push((digests(sources)?, digests(&outputs)?));
-            tasks.push((ids_of(sources), ids_of(&outputs)));
-        }
+        let tasks: Vec<(RoaringBitmap, RoaringBitmap)> = plan
+            .tasks
+            .iter()
+            .zip(&effects.outputs)
+            .map(|(task, ids)| (ids_of(sources(layout, task)), ids_of(&outputs(effects, ids))))
+            .collect();
         // What no bitmap names, the history's own included, is rewritten without a record.
         let named = layout.covers.iter().fold(history.lineage.clone(), |all, cover| all | &cover.bitmap);
         let writes_history = tasks.iter().any(|(sources, _)| !sources.is_disjoint(&named));
-        let ledger = history.ledger.compacted(&history.object, groups)?;
+        let ledger = with_compaction(&history.object, &history.ledger, layout, plan, effects)?;
         let segments: Vec<Segment<'_>> = Segment::all(indices).into_iter().map(|(_, segment)| segment).collect();
         let after = derive(&ledger, &effects.after.live(), &segments);
         let before = history.derived.iter().map(|(_, derived)| derived.coverage.clone());
