@@ -146,8 +146,11 @@ def nothing_twice(table):
 def at_work(path, works, stop):
     """Lance at work on a table until `stop`, and until each kind of work has landed: how many of each did."""
     done = dict.fromkeys(works, 0)
+    # Others get a turn: without a pause Lance commits hundreds of versions while one of ours starts, and none of its attempts is in time.
+    pause = 0.25
     while not stop() or min(done.values()) == 0:
         for job, work in works.items():
+            time.sleep(pause)
             try:
                 before = lance.dataset(path).version
                 work()
