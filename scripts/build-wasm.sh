@@ -22,6 +22,10 @@ say "building the $ENGINE engine for wasm ($PROFILE, $COMPILER compiler)"
 mkdir -p "$WASM_TARGET"
 exec 9>"$WASM_TARGET/whetstone.lock"
 flock 9
+# Cargo takes sources that are older than what it built last for built, although that was another checkout.
+BUILT="$WASM_TARGET/whetstone-$PROFILE.built"
+stamped "$BUILT" "$ENGINE $STAMP" || touch "$ROOT/src/lib.rs"
+rm -f "$BUILT"
 build=(rustc --lib --locked --profile "$PROFILE" --target "$TRIPLE" "${features[@]}")
 case "$COMPILER" in
   rustup) cargo=(env cargo) ;;
@@ -52,6 +56,7 @@ mkdir -p "$OUT"
 staging="$(mktemp -d "$OUT/.staging.XXXXXX")"
 trap 'rm -rf "$staging"' EXIT
 # No wasm-opt: on top of link-time optimisation its output is a tenth larger once compressed (tried: -O1, -Os, -Oz, -O3).
+echo "$ENGINE $STAMP" > "$BUILT"
 "$TOOLS/bin/wasm-bindgen" "$WASM_TARGET/$TRIPLE/$PROFILE/whetstone.wasm" --target web --out-dir "$staging" --out-name whetstone
 flock -u 9
 if [ "$PROFILE" = release ]; then
