@@ -8,12 +8,15 @@ import re
 import subprocess
 
 import lance
+import lance.optimize
 import pytest
 from lance.query import MatchQuery
 
 import command
 import fixture_tables
+import hosts
 import oracle
+import random_layouts
 
 # Its files are below the absolute path of its source.
 ELSEWHERE = {"shallow_clone", "shallow_clone_source"}
@@ -36,7 +39,7 @@ def column_of(query):
 
 def covered(path):
     """{index: fragments} that Lance's reader finds through each index."""
-    return {d.name: {f for s in d.segments for f in s.fragment_ids} for d in lance.dataset(path).describe_indices() if d.name != SYSTEM}
+    return {d.name: {f for s in d.segments for f in s.fragment_ids} for d in lance.dataset(str(path)).describe_indices() if d.name != SYSTEM}
 
 
 def agree(path, queries, key, read=()):
@@ -191,3 +194,63 @@ def test_values_rewritten_in_between(fixtures, webdav):
     command.run("refresh", target, "late")
     assert covered(path)["late"] == set(oracle.live(path))
     agree(path, queries, expected["key_column"], {"i"})
+
+
+@pytest.mark.parametrize("target_rows", [15, 1000])
+def test_compactions_are_planned_as_by_lance(target_rows, fixtures, tmp_path):
+    """Every table whose history is understood: our plan, our forecast and Lance's own plan are the same, and so is what Lance then does."""
+    options = {"defer_index_remap": True, "target_rows_per_fragment": target_rows}
+    engine, planned, lost = random_layouts.Engine(), 0, 0
+    for name in fixture_tables.names(tagged=True):
+        if name in ELSEWHERE | UNKNOWN:
+            continue
+        path = tmp_path / f"{name}.lance"
+        hosts.copy(fixtures / "tagged" / f"{name}.lance", path)
+        answer = engine.ask(path, options, [])
+        assert "error" not in answer, f"{name}: {answer}"
+        plan, forecast = answer["plan"], answer["forecast"]
+        tasks = [[f.id for f in task.fragments] for task in lance.optimize.Compaction.plan(lance.dataset(str(path)), options).tasks]
+        assert [task["fragments"] for task in plan["tasks"]] == tasks, name
+        numbers = {i["name"]: i["covered_fragments"] for i in forecast["before"]["indexes"]}
+        assert {index: len(fragments) for index, fragments in covered(path).items()} == {index: n for index, n in numbers.items() if n}, name
+        lance.dataset(str(path)).optimize.compact_files(**options, num_threads=1)
+        after = forecast["plans"][0]["after"]
+        live = set(oracle.live(path))
+        assert after["fragments"] == plan["fragments_after"] == len(live), name
+        found = covered(path)
+        for index in after["indexes"]:
+            assert index["covered_fragments"] == len(found.get(index["name"], ())), (name, index)
+        for effect in plan["effects"]:
+            assert set(effect["fragment_ids_after"]) & live <= found.get(effect["index"], set()), (name, effect)
+        planned += bool(tasks)
+        lost += any(w["rule"] == "loses_coverage" for w in forecast["warnings"])
+    engine.close()
+    assert planned >= 15 and lost >= 3, (planned, lost)
+
+
+@pytest.mark.parametrize("name", ["partition_1hop", "different_coverage", "compaction_2hop", "withdrawn_one_of_two"])
+@pytest.mark.parametrize("order", ["compact_then_refresh", "contiguous"])
+def test_orders_are_forecast(name, order, fixtures, webdav):
+    """A refresh of ours and a compaction by Lance, in either order, leave what was forecast of them."""
+    target = webdav.put(fixtures / "tagged" / f"{name}.lance")
+    path = webdav.local(target)
+    lance.write_dataset(lance.dataset(path).to_table().slice(0, 7), path, mode="append")
+    options = ["--param", "defer_index_remap=true", "--param", "target_rows_per_fragment=15"]
+    document = command.run("compaction", target, "--compare", order, "--num-segments", 2, *options)
+    forecast = document["forecast"]["plans"][0]["after"]
+
+    def refresh():
+        for index in fixture_tables.expected(fixtures, name, tagged=True)["indexes"]:
+            command.run("refresh", target, index["name"], "--num-segments", 2)
+
+    def compact():
+        lance.dataset(path).optimize.compact_files(target_rows_per_fragment=15, defer_index_remap=True, num_threads=1)
+
+    for job in (compact, refresh) if order == "compact_then_refresh" else (refresh, compact):
+        job()
+    assert forecast["fragments"] == len(oracle.live(path))
+    shown = {index["name"]: index for index in command.run("show", target)["indices"]}
+    found = covered(path)
+    for index in forecast["indexes"]:
+        now = shown[index["name"]]
+        assert (index["segments"], index["covered_fragments"]) == (now["num_segments"], len(found.get(index["name"], ()))), (index, now)
