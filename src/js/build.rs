@@ -103,23 +103,40 @@ pub(super) fn call(function: Option<&Function>, value: &JsValue) {
 /// Removes the files of segments that were never committed; settles with `{ removed, left }`, paths relative to the branch.
 #[wasm_bindgen(js_name = discardSegments)]
 pub fn discard_segments(spec: JsValue, branch: Option<String>, uuids: Vec<String>) -> Result<u32, JsValue> {
-    let store = store::open(&spec, env::system()).and_then(|store| branch_store(store, branch.as_deref()));
+    discard(&spec, branch, uuids, async |store: &Store, uuid: Uuid| {
+        let folder = format!("_indices/{uuid}");
+        match store.list(&folder).await {
+            Ok(entries) => Ok(entries.into_iter().map(|entry| format!("{folder}/{}", entry.name)).collect()),
+            Err(error) if is_not_found(&error) => Ok(Vec::new()),
+            Err(_) => Err(format!("{folder}/")),
+        }
+    })
+}
+
+/// Removes what attempts with these uuids wrote: `paths_of` tells what that can be, or what cannot even be listed.
+pub(super) fn discard(
+    spec: &JsValue,
+    branch: Option<String>,
+    uuids: Vec<String>,
+    paths_of: impl AsyncFn(&Store, Uuid) -> Result<Vec<String>, String> + 'static,
+) -> Result<u32, JsValue> {
+    let store = store::open(spec, env::system()).and_then(|store| branch_store(store, branch.as_deref()));
     let store = store.map_err(|error| error_to_js(&error))?;
     Ok(task::spawn(async move {
         let (mut removed, mut left) = (Vec::new(), Vec::new());
         for uuid in uuids {
-            // Only a uuid may become a folder name here.
+            // Only a uuid may become part of a path here.
             let uuid = Uuid::parse_str(&uuid).map_err(|_| Error::invalid(format!("{uuid} is no uuid")))?;
-            let folder = format!("_indices/{uuid}");
-            match store.list(&folder).await {
-                Ok(entries) => {
-                    for entry in entries {
-                        let path = format!("{folder}/{}", entry.name);
-                        if store.delete(&path).await.is_ok() { removed.push(path) } else { left.push(path) }
-                    }
+            let paths = paths_of(&store, uuid).await.unwrap_or_else(|unlisted| {
+                left.push(unlisted);
+                Vec::new()
+            });
+            for path in paths {
+                match store.delete(&path).await {
+                    Ok(()) => removed.push(path),
+                    Err(error) if is_not_found(&error) => {}
+                    Err(_) => left.push(path),
                 }
-                Err(error) if is_not_found(&error) => {}
-                Err(_) => left.push(format!("{folder}/")),
             }
         }
         to_js(&json!({ "removed": removed, "left": left }))

@@ -1,22 +1,20 @@
 //! Running a plan to compact: its tasks, one task in a worker, the commit, and clearing away what an abandoned one left.
 
 use js_sys::{Function, Object, Uint8Array};
-use serde_json::json;
 use uuid::Uuid;
 use wasm_bindgen::prelude::*;
 
-use super::build::{branch_store, call, hook, pack, planned_manifest};
+use super::build::{call, discard, hook, pack, planned_manifest};
 use super::columns::set;
 use super::convert::{error_to_js, from_js, to_js};
 use super::jobs::tell;
 use super::table::{advance, ask};
 use super::{store, task};
 use crate::env;
-use crate::error::Error;
 use crate::maintain::forecast::CompactionPlan;
 use crate::rewrite::task::file_name;
 use crate::rewrite::{BuiltRewrite, RewriteTask, commit_compaction, prepare_compaction, rewrite_fragments};
-use crate::store::is_not_found;
+use crate::store::Store;
 use crate::table::publish::Committing;
 
 /// Settles with `{ tasks, manifest }` once nothing is seen to keep the plan from being run.
@@ -65,22 +63,7 @@ pub fn table_commit_compaction(id: u32, plan: JsValue, built: JsValue, on_commit
 /// Removes data files of attempts that were never committed, at most `files` each; settles with `{ removed, left }`.
 #[wasm_bindgen(js_name = discardRewrites)]
 pub fn discard_rewrites(spec: JsValue, branch: Option<String>, uuids: Vec<String>, files: u32) -> Result<u32, JsValue> {
-    let store = store::open(&spec, env::system()).and_then(|store| branch_store(store, branch.as_deref()));
-    let store = store.map_err(|error| error_to_js(&error))?;
-    Ok(task::spawn(async move {
-        let (mut removed, mut left) = (Vec::new(), Vec::new());
-        for uuid in uuids {
-            // Only a uuid may become part of a name here.
-            let uuid = Uuid::parse_str(&uuid).map_err(|_| Error::invalid(format!("{uuid} is no uuid")))?;
-            for n in 0..files as usize {
-                let path = format!("data/{}", file_name(uuid, n));
-                match store.delete(&path).await {
-                    Ok(()) => removed.push(path),
-                    Err(error) if is_not_found(&error) => {}
-                    Err(_) => left.push(path),
-                }
-            }
-        }
-        to_js(&json!({ "removed": removed, "left": left }))
-    }))
+    discard(&spec, branch, uuids, async move |_: &Store, uuid: Uuid| {
+        Ok((0..files as usize).map(|n| format!("data/{}", file_name(uuid, n))).collect())
+    })
 }
