@@ -80,7 +80,9 @@ def delete(rng, path, share, whole):
 
 def index(rng, path, method):
     """An index whose segments are cut at random: neighbours, dealt out, some fragments uncovered."""
-    name, column = f"ix_{method}_{rng.randrange(1000)}", COLUMNS[method]
+    # Two of a thousand are the same one day (seed 904411): the names there are count too.
+    there = len(lance.dataset(str(path)).describe_indices())
+    name, column = f"ix_{method}_{rng.randrange(1000)}_{there}", COLUMNS[method]
     live = [f.fragment_id for f in lance.dataset(str(path)).get_fragments()]
     covered = [f for f in live if rng.random() < rng.choice([0.6, 1.0, 1.0])]
     if not covered:
