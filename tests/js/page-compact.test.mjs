@@ -5,7 +5,7 @@ import { readdirSync } from "node:fs";
 import path from "node:path";
 import test from "node:test";
 import { open as openTable } from "../../pkg/dist/node.js";
-import { axe } from "../support/page_axe.mjs";
+import { axe, LOOKS, wider } from "../support/page_axe.mjs";
 import { pageOn } from "../support/page_browser.mjs";
 import { copyTable, copyTagged, scratch } from "./support.mjs";
 
@@ -110,6 +110,61 @@ test("a compaction is reached from the map and from what if, with the rows chose
   for (const button of await page.getByRole("button", { name: "Compact…" }).all()) assert.ok(await button.isDisabled());
   assert.equal(manifests(folder, "fragments_200"), 4, "looking writes nothing");
   assert.deepEqual(problems, []);
+});
+
+test("every state of the dialog, wide and on a phone, light and dark: no finding, nothing wider than the screen; a cancel answers at once", async (t) => {
+  const folder = scratch(t);
+  copyTable(t, "fragments_200", folder);
+  copyTable(t, "nested_fields", folder);
+  const { open, shot, stand, table } = await pageOn(t, folder);
+  // While there is a gate, what is read of the fragments waits in front of it: the run cannot end before it is cancelled.
+  let gate = null;
+  stand((request) => gate !== null && request.method === "GET" && request.url.includes("/data/"), (request, response, listener) => void gate.then(() => listener(request, response)));
+  const want = await wordsOf(folder, "fragments_200", { target_rows_per_fragment: 300 });
+  const before = files(folder, "fragments_200.lance");
+  for (const look of LOOKS) {
+    const { page, problems } = await open(`?url=${table("fragments_200")}&compact=300`, look);
+    const dialog = page.locator("dialog");
+    const check = async (state, on = page) => {
+      assert.deepEqual(await axe(on), [], `${state} ${look.name}`);
+      assert.equal(await wider(on), 0, `${state} ${look.name}: nothing is wider than the screen`);
+      await shot(on, `compact-${state}-${look.name}`);
+    };
+    const run = await planned(page, null, want.label);
+    await dialog.getByText("Limits of this run").click();
+    await check("plan");
+
+    // Cancelled in the middle, and nothing is left of it.
+    let release;
+    gate = new Promise((resolve) => { release = resolve; });
+    await run.click();
+    await page.waitForSelector(".run-workers b", WAIT);
+    await check("running");
+    await dialog.getByRole("button", { name: "Cancel" }).click(WAIT);
+    const ms = await page.evaluate(async () => {
+      const start = performance.now();
+      while (performance.now() - start < 5000 && !/Cancelled/.test(document.querySelector("dialog").textContent)) await new Promise((resolve) => setTimeout(resolve, 5));
+      return performance.now() - start;
+    });
+    assert.ok(ms < 200, `${ms} ms`);
+    release();
+    gate = null;
+    await page.waitForSelector(".plan > .note", WAIT);
+    // On a busy machine the note may come before everything is cleared away, and says then what is still there.
+    assert.match(plain(await page.locator(".plan > .note").innerText()), /^Cancelled\. Fragments and indexes are as they were\.$|nothing was committed/);
+    for (let more = 0; more < 100 && files(folder, "fragments_200.lance").length !== before.length; more += 1) await new Promise((resolve) => setTimeout(resolve, 100));
+    assert.deepEqual(files(folder, "fragments_200.lance"), before, "no version was written, and what was uploaded was removed");
+
+    // A table that this build does not write: said before anything is done.
+    const { page: refused } = await open(`?url=${table("nested_fields")}&compact=table`, look);
+    await refused.waitForSelector(".plan-body .note", WAIT);
+    assert.ok(await refused.getByRole("button", { name: "Cannot be run here" }).isDisabled());
+    assert.match(plain(await refused.locator(".plan .note").first().innerText()), /this build does not run the plan: column meta is of type struct/);
+    await check("refused", refused);
+    assert.deepEqual(problems, []);
+    await page.context().close();
+    await refused.context().close();
+  }
 });
 
 test("somebody compacts first: the run is refused, nothing of it is left, and the next plan is of what is there", async (t) => {
