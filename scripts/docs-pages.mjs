@@ -3,15 +3,16 @@ import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } fro
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { Marked } from "marked";
-import { apiReference, commandReference } from "./docs-references.mjs";
+import { apiReference, commandReference, corsReference } from "./docs-references.mjs";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 const OUT = path.join(ROOT, "www", "dist", "docs");
-const ORDER = ["guide", "five-sets", "layout", "sandbox", "sql", "command", "api", "errors", "requests", "encodings"];
+const ORDER = ["guide", "five-sets", "layout", "sandbox", "sql", "command", "api", "errors", "stores", "cors", "requests", "encodings"];
 const docs = path.join(ROOT, "docs");
 const texts = new Map(readdirSync(docs).filter((file) => file.endsWith(".md")).map((file) => [file.slice(0, -3), readFileSync(path.join(docs, file), "utf8")]));
 texts.set("command", await commandReference());
 texts.set("api", apiReference());
+texts.set("cors", await corsReference());
 const names = [...texts.keys()];
 names.sort((a, b) => (ORDER.indexOf(a) + 1 || 99) - (ORDER.indexOf(b) + 1 || 99) || (a < b ? -1 : 1));
 

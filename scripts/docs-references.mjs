@@ -1,4 +1,5 @@
-// The references that come from the code, as Markdown: the command's from the table it parses with, the API's from the published types.
+// The references that come from the code, as Markdown: the command's from the table it parses with, the API's from the published types,
+// what to paste for pages of other origins from the check of a store.
 // They are made whenever the page is built and kept nowhere, so that they cannot be out of date.
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,6 +12,43 @@ export async function commandReference() {
   const { COMMANDS, help } = await import("../pkg/dist/cli/usage.js");
   const parts = Object.keys(COMMANDS).map((name) => `## ${name}\n\n\`\`\`text\n${help(name).trimEnd()}\n\`\`\`\n`);
   return `# The command\n\n\`\`\`text\n${help(null).trimEnd()}\n\`\`\`\n\n${parts.join("\n")}`;
+}
+
+const PROVIDERS = [
+  ["s3", "s3", "Amazon S3, and stores that take its command line", "Other stores that speak S3 usually take the same command with `--endpoint-url`.", "sh"],
+  ["s3", "r2", "Cloudflare R2", "In the dashboard: the bucket, *Settings*, *CORS policy*.", "json"],
+  ["gcs", "gcs", "Google Cloud Storage", "A file and a command:", "text"],
+  ["azure", "azure", "Azure Blob Storage", "The rule is the storage account's, for all its containers:", "sh"],
+  ["http", "nginx", "nginx (dav)", "In the `location` of the tables:", "nginx"],
+  ["http", "apache", "Apache (mod_dav)", "In the `<Directory>` or `<Location>` of the tables:", "apache"],
+];
+
+/** What to paste so that a page of another origin may use a store, provider by provider: what `store-check` says. */
+export async function corsReference() {
+  const { remediesFor } = await import("../pkg/dist/rules.js");
+  const origin = "https://whetstone.example";
+  const parts = PROVIDERS.map(([kind, where, title, said, language]) => {
+    const remedy = remediesFor({ kind }, [{ name: "cors_read", status: "failed" }], origin).find((one) => one.where === where);
+    return `## ${title}\n\n${said}\n\n\`\`\`${language}\n${remedy.paste}\n\`\`\`\n`;
+  });
+  return `# CORS: letting a page use a store
+
+A browser shows a page of another origin only what the store allows. Reading needs \`GET\` with \`Range\`, and the headers below exposed; changing
+a table needs \`PUT\`, and \`DELETE\` to clear away what a cancelled job uploaded. Put the page's own origin in the place of \`${origin}\`: the page
+does so in the rule it shows when a store keeps it out, and \`whetstone store-check URL --origin ORIGIN\` tries the store and says what to paste.
+
+A request that fails for CORS looks to a page like a server that is down, on purpose. If the rule is there and it still fails, open the
+address in a tab of its own: a wrong name or a missing key says so there.
+
+${parts.join("\n")}
+## whetstone serve
+
+\`whetstone serve DIR\` lets pages of this machine read, and write with \`--writable\`; \`--origin ORIGIN\` lets others in, one by one (\`*\`: all).
+
+## Folders of this machine
+
+A folder that is picked or dropped needs no rule: the browser asks the person.
+`;
 }
 
 /** The API reference: every exported name with its documentation and its signature or members. */

@@ -1,20 +1,13 @@
 // The page for everybody: no finding of axe in any of its states, light and dark, wide and on a phone; a picture of each is kept.
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
+import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import test from "node:test";
+import { axe, LOOKS, wider } from "../support/page_axe.mjs";
 import { pageOn } from "../support/page_browser.mjs";
 import { copyTable, copyTagged, scratch } from "./support.mjs";
 
 const WAIT = { timeout: 60_000 };
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-
-async function axe(page) {
-  await page.evaluate(AXE);
-  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
-  return violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map((node) => `${node.target.join(" ")} (${node.any[0]?.message ?? node.all[0]?.message ?? node.none[0]?.message ?? ""})`).join("; ")}`);
-}
 
 /** What is on screen, and what to do to get there. */
 const STATES = {
@@ -50,8 +43,8 @@ const STATES = {
   error: { query: (url) => `?url=${url.replace("fragments_200", "absent")}`, ready: (page) => page.waitForSelector(".error", WAIT) },
 };
 
-for (const [width, height, dark] of [[1440, 900, false], [1440, 900, true], [390, 844, false], [390, 844, true]]) {
-  test(`${width} pixels, ${dark ? "dark" : "light"}: no finding, nothing wider than the screen`, async (t) => {
+for (const look of LOOKS) {
+  test(`${look.name}: no finding, nothing wider than the screen`, async (t) => {
     const folder = scratch(t);
     copyTable(t, "fragments_200", folder);
     copyTagged("partially_drained", folder);
@@ -60,11 +53,11 @@ for (const [width, height, dark] of [[1440, 900, false], [1440, 900, true], [390
     writeFileSync(path.join(folder, "samples", "index.json"), JSON.stringify([{ name: "interleaved", title: "Taking turns", description: "Segments that take turns." }]));
     const { open, shot, table } = await pageOn(t, folder);
     for (const [state, { query, ready }] of Object.entries(STATES)) {
-      const { page } = await open(query(table("fragments_200")), { width, height, dark });
+      const { page } = await open(query(table("fragments_200")), look);
       await ready(page);
       assert.deepEqual(await axe(page), [], `${state}`);
-      assert.equal(await page.evaluate(() => Math.max(0, document.documentElement.scrollWidth - innerWidth)), 0, `${state}: nothing is wider than the screen`);
-      await shot(page, `state-${state}-${width}-${dark ? "dark" : "light"}`);
+      assert.equal(await wider(page), 0, `${state}: nothing is wider than the screen`);
+      await shot(page, `state-${state}-${look.name}`);
       await page.context().close();
     }
   });

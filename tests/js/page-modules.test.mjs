@@ -1,6 +1,7 @@
 // The page's geometry, colours, words and address, without a browser.
 import assert from "node:assert/strict";
 import test from "node:test";
+import { remediesFor } from "../../pkg/dist/rules.js";
 import { pageModules } from "../support/page_modules.mjs";
 
 const axis = await pageModules("map/axis");
@@ -13,10 +14,10 @@ const { luminance, readable } = await pageModules("map/theme");
 const { laneBoxes, lanesHeight, laneAtY } = await pageModules("map/lanes");
 const format = await pageModules("lib/format");
 const url = await pageModules("lib/url");
-const { healthLines } = await pageModules("lib/health");
-const { explain, corsRule } = await pageModules("lib/errors");
+const { healthLines, layoutLine } = await pageModules("lib/health");
+const { explain, corsRule } = await pageModules("lib/errors", "lib/cors");
 const { find } = await pageModules("lib/search");
-const jobs = await pageModules("jobs/choice");
+const jobs = await pageModules("jobs/choice", "jobs/words");
 const { sortContents } = await pageModules("inside/contents");
 const { diffVersions, isSame } = await pageModules("versions/diff");
 const historyGraph = await pageModules("history/graph");
@@ -344,6 +345,10 @@ test("the address keeps the state and drops secrets", () => {
   for (const selection of [{ kind: "fragment", id: 7 }, { kind: "segment", uuid: uuid(5) }, { kind: "index", name: "a:b,c" }]) {
     assert.deepEqual(url.parseState(url.formatState({ ...state, selection })).selection, selection);
   }
+  for (const job of [{ kind: "compact", rows: null }, { kind: "compact", rows: 5000 }, { kind: "trim" }, { kind: "prune" }, { kind: "gc" }, { kind: "create" }, { kind: "drop", index: "a b" }]) {
+    assert.deepEqual(url.parseState(url.formatState({ ...state, job })).job, job);
+  }
+  for (const odd of ["0", "-5", "x", "1e9"]) assert.deepEqual(url.parseState(`?compact=${odd}`).job, { kind: "compact", rows: null }, odd);
   assert.equal(url.formatState(url.EMPTY_STATE), "");
   assert.equal(url.withoutSecrets("https://me:pw@host/t.lance?X-Amz-Signature=abc&X-Amz-Credential=k&v=1#t"), "https://host/t.lance?v=1");
   assert.ok(!url.formatState({ ...state, url: "https://me:pw@host/t?sig=abc" }).includes("pw"));
@@ -380,10 +385,22 @@ test("errors say what happened, to what, what was changed and what to do", () =>
   assert.equal(cors.changed, "Nothing was changed.");
   assert.deepEqual(JSON.parse(cors.paste.text)[0].AllowedOrigins, ["https://page.example"]);
   assert.match(corsRule("https://page.example", "https://host/t").text, /Access-Control-Allow-Origin: https:\/\/page\.example/);
+  const staged = explain({ code: "STALE_PLAN", message: "m", detail: { staged: ["data/a.lance", 7, "data/b.lance"] }, changed: "staged" }, "o", null);
+  assert.deepEqual(staged.left, ["data/a.lance", "data/b.lance"]);
   for (const code of ["COMMIT_UNKNOWN", "SOMETHING_NEW", "INTERNAL"]) {
     const e = explain({ code, message: "m", detail: {}, changed: "unknown" }, "o", null);
     assert.ok(e.title && e.steps.length > 0 && /not known/.test(e.changed));
   }
+});
+
+test("the rule a page shows is the one that the check of a store gives", () => {
+  const origin = "https://page.example";
+  const given = (kind, where) => remediesFor({ kind }, [{ name: "cors_read", status: "failed" }], origin).find((remedy) => remedy.where === where).paste;
+  assert.equal(corsRule(origin, "gs://b/t.lance").text, given("gcs", "gcs"));
+  assert.equal(corsRule(origin, "https://a.blob.core.windows.net/c/t.lance").text, given("azure", "azure"));
+  assert.deepEqual(JSON.parse(corsRule(origin, "https://x.r2.cloudflarestorage.com/t").text), JSON.parse(given("s3", "r2")));
+  const nginx = given("http", "nginx");
+  for (const [, name, value] of corsRule(origin, "https://host/t").text.matchAll(/^(Access-Control-(?:Allow-Headers|Expose-Headers|Allow-Origin)): (.*)$/gm)) assert.ok(nginx.includes(`${name} "${value}"`), name);
 });
 
 test("search finds fragments, segments and indexes", () => {
@@ -422,6 +439,50 @@ test("progress folds events and never runs backwards", () => {
   p = progress.advance(p, { phase: "commit", tasks: 2, state: "running", rows: 0, rows_total: 0 }, 1700);
   assert.equal(p.phase, "commit");
   assert.equal(progress.totals(p, 1700).left, null);
+});
+
+test("the words for jobs on the whole table: what the button says, what stops it, the command", () => {
+  const compaction = (tasks, extra = {}) => ({
+    kind: "compaction", tasks: tasks.map(([before, after, deleted = 0]) => ({ fragments: Array(before).fill(0), outputs: Array(after).fill(0), rows: 9, deleted })), warnings: [],
+    options: { target_rows_per_fragment: 60, materialize_deletions: true, defer_index_remap: true, excluded_fragment_ids: [1, 2], from: { target_rows_per_fragment: "argument", materialize_deletions: "config", defer_index_remap: "argument", excluded_fragment_ids: "argument" } },
+    ...extra,
+  });
+  assert.equal(jobs.effect(compaction([[3, 1], [9, 2]])), "Rewrite 12 fragments into 3");
+  assert.equal(jobs.effect(compaction([])), "Nothing to compact");
+  const stopped = compaction([[3, 1]], { warnings: [{ rule: "cannot_run", severity: "warning", evidence: "column s", action: null }] });
+  assert.deepEqual([jobs.effect(stopped), jobs.cannotRun(stopped), jobs.nothingToDo(stopped)], ["Cannot be run here", "column s", false]);
+  assert.equal(jobs.commandLine(compaction([]), "https://h/t.lance"), "whetstone compact https://h/t.lance --param target_rows_per_fragment=60 --defer --param 'excluded_fragment_ids=[1,2]'");
+  const trim = { kind: "trim", outcome: "replace", prune: [{}], records: [{ kept: true }, { kept: false }, { kept: false }] };
+  assert.equal(jobs.effect(trim), "Remove 2 records and 1 superseded segment");
+  assert.equal(jobs.nothingToDo({ ...trim, outcome: "nothing", prune: [] }), true);
+  assert.equal(jobs.nothingToDo({ ...trim, outcome: "nothing" }), false);
+  const map = (map_id, state) => ({ map_id, state, bytes: 1500, age: 0, files: [], referenced_by: [] });
+  const gc = { kind: "gc", disabled: null, older_than_ms: 7 * 86_400_000, row_maps: [map("a", "aged"), map("b", "referenced"), map("c", "aged")] };
+  assert.equal(jobs.effect(gc), `Delete 2 row maps, 3.00${THIN}KB`);
+  const one = jobs.onlyTicked(gc, new Set(["c"]));
+  assert.deepEqual(one.row_maps.map(({ map_id }) => map_id), ["b", "c"]);
+  assert.equal(jobs.nothingToDo(jobs.onlyTicked(gc, new Set())), true);
+  assert.equal(jobs.effect({ ...gc, disabled: "why" }), "Nothing can be deleted");
+  assert.equal(jobs.commandLine(gc, "https://u:p@h/t.lance"), "whetstone gc https://h/t.lance --older-than 7d --remove");
+  assert.deepEqual([null, 0, 47.9 * 3_600_000, 7 * 86_400_000 - 1].map(jobs.age), ["unknown", "0 hours", "47 hours", "6 days"]);
+});
+
+test("numbers and ids that are typed: nothing, something, or what is none", () => {
+  assert.deepEqual(["", "60", `1${THIN}048${THIN}576`, "1_000", "0", "-1", "1e3", "6o", "1.5", "9".repeat(16)].map((text) => jobs.typedNumber(text, 1)), [undefined, 60, 1_048_576, 1000, null, null, null, null, null, null]);
+  assert.deepEqual(["", " , ", "3, 5-8 7", "4294967295", "8-5", "4294967296", "x", "0-999999999"].map((text) => jobs.typedIds(text)), [undefined, undefined, [3, 5, 6, 7, 8], [4_294_967_295], null, null, null, null]);
+});
+
+test("the line about the layout: always one, and an action only where a compaction has work", () => {
+  const groups = (group, frozen) => makeGroups({ group: Int32Array.from(group), frozen: Uint8Array.from(frozen) });
+  assert.equal(layoutLine(null, null), null);
+  const joined = layoutLine(groups([0, 0, -1, -1, 1, 1, 1], [0, 0, 1, 0, 0, 0, 0]), null);
+  assert.equal(joined.text, "a compaction would rewrite 5 fragments in 2 groups and leave 1 frozen");
+  assert.equal(joined.action.kind, "compact");
+  const frozen = layoutLine(groups([-1, -1], [1, 1]), null);
+  assert.deepEqual([frozen.action, frozen.severity], [null, "info"]);
+  assert.match(frozen.text, /^2 small fragments are frozen/);
+  assert.equal(layoutLine(groups([-1], [0]), null).severity, "good");
+  assert.match(layoutLine(null, { code: "HISTORY_UNSUPPORTED", message: "a record of kind 9", detail: {}, changed: "nothing" }).text, /cannot be planned: a record of kind 9/);
 });
 
 test("columns an index can be made on are leaves and lists, quoted where a dot would mislead", () => {
@@ -547,7 +608,21 @@ test("what is kept of a commit names its job; what an older page kept still says
   commits.keep(storage, commit);
   commits.keep(storage, { ...commit, transaction: "s", job: "merge", at: 2 });
   store.set("whetstone.commit.x", JSON.stringify({ ...commit, transaction: "x", job: 7 }));
-  assert.deepEqual(commits.keptFor(storage, commit.target).map((one) => commits.jobName(one.job)), ["A change", "A merge"]);
+  assert.deepEqual(commits.keptFor(storage, commit.target).map((one) => commits.jobWords(one.job).name), ["A change", "A merge"]);
+  assert.equal(commits.jobWords("toString").name, "A change");
+});
+
+test("a job of two commits that ended after the first is told as begun, not as done", () => {
+  const kept = (job, version = 5) => ({ uri: "u", branch: null, index_name: "compaction", transaction: "t", version, target: "https://a/t.lance", at: 1, job });
+  const found = (operation, properties = {}) => ({ uuid: "t", read_version: 4, version: 5, operation, properties });
+  assert.deepEqual(commits.fateOf(kept("compaction"), found("ReserveFragments"), 5, 2), { is: "begun", version: 5 });
+  assert.deepEqual(commits.fateOf(kept("compaction"), found("Rewrite"), 5, 2), { is: "landed", version: 5 });
+  const pruned = found("CreateIndex", { "__lance.frag_reuse.superseded_prune": "true" });
+  assert.deepEqual(commits.fateOf(kept("trim"), pruned, 5, 2), { is: "begun", version: 5 });
+  assert.deepEqual(commits.fateOf(kept("prune"), pruned, 5, 2), { is: "landed", version: 5 });
+  assert.deepEqual(commits.fateOf(kept("refresh"), found("CreateIndex"), 5, 2), { is: "landed", version: 5 });
+  assert.deepEqual(commits.fateOf(kept("compaction"), null, 4, 2), { is: "pending" });
+  assert.deepEqual(commits.fateOf(kept("compaction"), null, 5, 2), { is: "lost" });
 });
 
 test("pages and zones stand where their values do; keys are counted by powers of two", () => {

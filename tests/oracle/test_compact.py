@@ -4,8 +4,10 @@ on every segment; Lance goes on from ours. And what we refuse, and what changes 
 import datetime
 import json
 import os
+import pathlib
 import shutil
 import signal
+import subprocess
 import time
 
 import lance
@@ -162,6 +164,21 @@ def test_eager(version, tmp_path):
     assert report["segments_remapped"] >= 4
     same(ours, theirs, before)
     lance_goes_on(ours, lists=version == "2.0")
+
+
+def test_page(tmp_path):
+    """Through the dialog of the page, over HTTP and in a real Chromium."""
+    ours, theirs = make(tmp_path / "ours.lance", "2.2"), tmp_path / "theirs.lance"
+    shutil.copytree(ours, theirs)
+    before = segments(ours)
+    script = pathlib.Path(__file__).resolve().parents[1] / "support" / "page_compact.mjs"
+    done = subprocess.run(["node", str(script), str(tmp_path), "ours", "150"], capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert "became" in said["text"] and said["problems"] == [], said
+    lance.dataset(str(theirs)).optimize.compact_files(num_threads=1, target_rows_per_fragment=150)
+    same(ours, theirs, before)
+    lance_goes_on(ours)
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.2"])

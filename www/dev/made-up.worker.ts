@@ -222,7 +222,7 @@ const handlers: Handlers = {
   async audit() { throw fail("UNSUPPORTED_METHOD", "a made-up table has no files"); },
   async probe() { throw fail("UNSUPPORTED_METHOD", "a made-up table has no files"); },
   async run({ handle, plan, workers }, signal, id) {
-    if (plan.kind === "drop_index") throw fail("UNSUPPORTED_METHOD", "a made-up table is only refreshed");
+    if (plan.kind !== "refresh") throw fail("UNSUPPORTED_METHOD", "a made-up table is only refreshed");
     const { name } = handles.get(handle)!;
     const table = made.get(name)!;
     const queue = plan.tasks.map((task, i) => ({ task, i }));

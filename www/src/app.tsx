@@ -7,7 +7,8 @@ import type { ErrorDocument } from "./engine/documents.js";
 import type { StoreKeys } from "./engine/protocol.js";
 import { count, tableName } from "./lib/format.js";
 import { accessTo, folderOf, keepFolder, tablesIn } from "./lib/folders.js";
-import { healthLines } from "./lib/health.js";
+import { healthLines, layoutLine } from "./lib/health.js";
+import type { HealthLine } from "./lib/health.js";
 import { find } from "./lib/search.js";
 import { formatState, parseState, VIEWS, withoutSecrets } from "./lib/url.js";
 import type { PageState, Selection } from "./lib/url.js";
@@ -29,7 +30,7 @@ import { Console } from "./console/Console.js";
 import { HistoryView } from "./history/HistoryView.js";
 import { WhatIf } from "./whatif/WhatIf.js";
 import { VersionDiffPanel } from "./versions/VersionDiff.js";
-import { Icon } from "./parts/basics.js";
+import { Icon, latestOnly } from "./parts/basics.js";
 import type { Job } from "./jobs/choice.js";
 import { JobDialog } from "./jobs/JobDialog.js";
 import { LessonPanel } from "./lessons/LessonPanel.js";
@@ -64,6 +65,9 @@ export function App(): JSX.Element {
 
   const layout = useMemo(() => (table ? makeLayout(table.columns, table.show.indices) : null), [table]);
   const health = useMemo(() => (table ? healthLines(table.show) : null), [table]);
+  // Until the planner has answered for a new version the line stays as it was: nothing moves twice.
+  const lastLine = useRef<HealthLine | null>(null);
+  lastLine.current = table === null ? null : layoutLine(session.groups, session.noGroups) ?? lastLine.current;
   const old = table !== null && table.show.version !== table.latest;
 
   useEffect(() => {
@@ -156,7 +160,7 @@ export function App(): JSX.Element {
   const { job } = state;
   // A dialog that is open stays, whatever its job does to the index: a drop must still show its report.
   const openJob = useRef<Job | null>(null);
-  const known = layout !== null && job !== null && (job.kind === "create" || layout.lanes.some((lane) => lane.index.name === job.index));
+  const known = layout !== null && job !== null && (!("index" in job) || layout.lanes.some((lane) => lane.index.name === job.index));
   if (known || job === null) openJob.current = job;
   const shownJob = openJob.current !== null && openJob.current === job ? job : null;
   const started = state.url !== null;
@@ -217,7 +221,7 @@ export function App(): JSX.Element {
             {old && table && <p class="note old-note"><Icon name="info" /> Version {count(table.show.version)} is shown as it was. The latest is {count(table.latest)}. <button type="button" class="link" onClick={() => change({ version: null })}>Go to the latest</button></p>}
             {state.changes && table && <VersionDiffPanel session={session} table={table} target={state.url} onClose={() => change({ changes: false })} />}
             <Unfinished found={session.unfinished} onForget={session.dismiss} onAsk={session.reload} />
-            <HealthLines lines={health} old={old} onJob={startJob} onShow={(index) => select({ kind: "index", name: index })} />
+            <HealthLines lines={health} layout={lastLine.current} old={old} onJob={startJob} onShow={(index) => select({ kind: "index", name: index })} />
             <div class="columns">
               <IndexList layout={layout} selection={state.selection} old={old} onSelect={select} onJob={startJob} />
               <section class="panel layout" aria-labelledby="layout-title">
@@ -232,15 +236,16 @@ export function App(): JSX.Element {
                         {(["rows", "equal"] as const).map((widths) => <button key={widths} type="button" aria-pressed={state.widths === widths} title={widths === "rows" ? "A fragment is as wide as its rows" : "All fragments are equally wide"} onClick={() => change({ widths })}>{widths}</button>)}
                       </div>
                       <label class="check small"><input type="checkbox" checked={state.groups} onChange={(event) => change({ groups: event.currentTarget.checked })} /> <span>groups</span></label>
+                      <button type="button" class="button small" {...latestOnly(old || layout === null)} onClick={() => startJob({ kind: "compact", rows: null })}>Compact…</button>
                       <button type="button" class="button small" disabled={state.window === null} onClick={() => setWindow(null)} title="Show the whole table (0)">Fit</button>
                     </>
                   )}
                 </div>
                 {!layout && <div class="map-bones" style={{ height: `${lanesHeight(laneBoxes(3, state.groups)) + 40}px` }} aria-hidden="true" />}
                 {layout && state.view === "sql" && <Console session={session} layout={layout} target={state.url!} old={old} />}
-                {layout && state.view === "history" && <HistoryView session={session} layout={layout} selection={state.selection} target={state.url!} onSelect={select} />}
+                {layout && state.view === "history" && <HistoryView session={session} layout={layout} selection={state.selection} target={state.url!} old={old} onSelect={select} onJob={startJob} />}
                 {layout && state.view !== "sql" && state.view !== "history" && layout.columns.ids.length === 0 && layout.retired.length === 0 && <p class="empty">This version has no fragments. Once rows are appended, they show up here.</p>}
-                {layout && state.view === "what-if" && layout.columns.ids.length > 0 && <WhatIf session={session} layout={layout} target={state.url} themeStamp={theme.stamp} />}
+                {layout && state.view === "what-if" && layout.columns.ids.length > 0 && <WhatIf session={session} layout={layout} target={state.url} old={old} themeStamp={theme.stamp} onJob={startJob} />}
                 {layout && (state.view === "map" || state.view === "table") && (layout.columns.ids.length > 0 || layout.retired.length > 0) && (state.view === "map"
                   ? <>
                       <LayoutMap layout={layout} groups={session.groups} widths={state.widths} showGroups={state.groups} selection={state.selection} window={state.window} ghosts={ghosts} themeStamp={theme.stamp} onSelect={select} onWindow={setWindow} />
@@ -254,7 +259,7 @@ export function App(): JSX.Element {
           </>
         )}
       </main>
-      <footer class="foot"><a href="docs/guide.html">Guide</a> <a href="docs/five-sets.html">The five sets</a> <a href="docs/layout.html">Layout</a> <a href="docs/command.html">Command</a> <a href="docs/api.html">API</a> <a href="docs/errors.html">Errors</a></footer>
+      <footer class="foot"><a href="docs/guide.html">Guide</a> <a href="docs/five-sets.html">The five sets</a> <a href="docs/layout.html">Layout</a> <a href="docs/command.html">Command</a> <a href="docs/api.html">API</a> <a href="docs/cors.html">CORS</a> <a href="docs/errors.html">Errors</a></footer>
       {naming && (
         <NewTable client={client} onClose={() => setNaming(false)} onMake={(what) => {
           setNaming(false);

@@ -2,8 +2,8 @@
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { EngineClient, EngineFailure, failureOf } from "./engine/client.js";
-import type { AuditReport, CommittingEvent, ErrorDocument, ForecastOptions, HistoryDocument, LayoutForecast, Pair, Plan, Probe, ProgressEvent, SegmentContents, SegmentParts, SqlResult } from "./engine/documents.js";
-import type { Counted, OpenedTable, RunResult, StoreKeys } from "./engine/protocol.js";
+import type { AuditReport, CommittingEvent, ErrorDocument, ForecastOptions, HistoryDocument, JobPlan, LayoutForecast, Pair, Probe, ProgressEvent, Ran, SegmentContents, SegmentParts, SqlResult } from "./engine/documents.js";
+import type { Counted, OpenedTable, StoreKeys } from "./engine/protocol.js";
 import type { Choice } from "./jobs/choice.js";
 import { accessTo, folderOf, isFolder } from "./lib/folders.js";
 import { fateOf, forget, keep, keptFor } from "./lib/commits.js";
@@ -23,8 +23,8 @@ export interface Session {
   failure: ErrorDocument | null;
   requests: Counted;
   reload: () => void;
-  plan: (choice: Choice, signal: AbortSignal) => Promise<Plan>;
-  run: (plan: Plan, workers: number, signal: AbortSignal, progress: (event: ProgressEvent) => void) => Promise<RunResult>;
+  plan: (choice: Choice, signal: AbortSignal) => Promise<JobPlan>;
+  run: (plan: JobPlan, workers: number, signal: AbortSignal, progress: (event: ProgressEvent) => void) => Promise<{ ran: Ran; table: OpenedTable }>;
   /** What is inside the segments of an index, at the version on screen. */
   inspect: (index: string, signal: AbortSignal) => Promise<SegmentContents[]>;
   /** Pages, zones, keys or tokens of one segment. */
@@ -34,6 +34,8 @@ export interface Session {
   forecast: (options: ForecastOptions, signal: AbortSignal) => Promise<LayoutForecast>;
   /** What a compaction would rewrite together at the version on screen; null while it is not known, and where the planner refuses the table. */
   groups: Groups | null;
+  /** Why the planner refuses the version on screen. */
+  noGroups: ErrorDocument | null;
   /** The fragment reuse history of the version on screen. */
   history: (signal: AbortSignal) => Promise<HistoryDocument>;
   explainPair: (a: number, b: number, signal: AbortSignal) => Promise<Pair>;
@@ -50,6 +52,7 @@ export interface Session {
   dismiss: (transaction: string) => void;
 }
 
+const NOT_PLANNED = { groups: null, failure: null };
 /** Versions kept for stepping back and forth without asking the store again. */
 const KEPT_VERSIONS = 48;
 
@@ -166,19 +169,23 @@ export function useSession(client: EngineClient, target: string | null, version:
   }, [handle, accept, target]);
   /** Transactions of this tab, whose outcome this tab hears itself. */
   const own = useRef(new Set<string>());
-  const run = useCallback(async (work: Plan, workers: number, signal: AbortSignal, progress: (event: ProgressEvent) => void) => {
+  const run = useCallback(async (work: JobPlan, workers: number, signal: AbortSignal, progress: (event: ProgressEvent) => void) => {
     const sent = new Set<string>();
+    // A trim that takes no record out is a prune and nothing more.
+    const job = work.kind === "trim" && work.outcome === "nothing" ? "prune" : work.kind;
     const done = () => trying((storage) => sent.forEach((transaction) => forget(storage, transaction)));
     const committing = (event: CommittingEvent) => {
+      // Another transaction of the same run: what became of the one before is settled, or nothing would follow it.
+      done();
       sent.add(event.transaction);
       own.current.add(event.transaction);
-      trying((storage) => keep(storage, { ...event, job: work.kind, target: withoutSecrets(target ?? ""), at: Date.now() }));
+      trying((storage) => keep(storage, { ...event, job, target: withoutSecrets(target ?? ""), at: Date.now() }));
     };
     try {
       await mayUse(target, "readwrite");
-      const result = await client.call("run", { handle: await handle(signal), plan: work, workers }, { signal, progress, committing });
+      const { report, table: next } = await client.call("run", { handle: await handle(signal), plan: work, workers }, { signal, progress, committing });
       done();
-      return result;
+      return { ran: { kind: work.kind, plan: work, report } as Ran, table: next };
     } catch (error) {
       const { changed } = failureOf(error);
       if (changed === "unknown") sent.forEach((transaction) => own.current.delete(transaction)); // the next look at the table asks
@@ -235,17 +242,17 @@ export function useSession(client: EngineClient, target: string | null, version:
   const probe = useCallback((index: string, op: string, value: string | null, signal: AbortSignal) => onShow(signal, (at) => client.call("probe", { handle: at, index, op, value }, { signal })), [onShow]);
   const forecast = useCallback((options: ForecastOptions, signal: AbortSignal) => onShow(signal, (at) => client.call("forecast", { handle: at, options }, { signal })), [onShow]);
   const explainPair = useCallback((a: number, b: number, signal: AbortSignal) => onShow(signal, (at) => client.call("explainPair", { handle: at, a, b }, { signal })), [onShow]);
-  const [planned, setPlanned] = useState<{ of: OpenedTable; groups: Groups } | null>(null);
+  const [planned, setPlanned] = useState<{ of: OpenedTable; groups: Groups | null; failure: ErrorDocument | null } | null>(null);
   useEffect(() => {
     if (!table || planned?.of === table) return;
     const abort = new AbortController();
     onShow(abort.signal, (at) => client.call("groups", { handle: at }, { signal: abort.signal })).then(
-      (found) => { if (found && !abort.signal.aborted) setPlanned({ of: table, groups: makeGroups(found) }); },
-      () => undefined, // Then nothing is bracketed, and the question of two fragments says why.
+      (found) => { if (!abort.signal.aborted) setPlanned({ of: table, groups: found && makeGroups(found), failure: null }); },
+      (error: unknown) => { if (!abort.signal.aborted) setPlanned({ of: table, groups: null, failure: failureOf(error) }); },
     );
     return () => abort.abort();
   }, [table]);
-  const groups = planned?.of === table ? planned?.groups ?? null : null;
+  const { groups, failure: noGroups } = planned?.of === table && planned !== null ? planned : NOT_PLANNED;
   /** Histories that were read, by the version they belong to: the view and the details pane ask for the same. */
   const histories = useRef(new WeakMap<OpenedTable, HistoryDocument>());
   const history = useCallback(async (signal: AbortSignal) => {
@@ -263,5 +270,5 @@ export function useSession(client: EngineClient, target: string | null, version:
 
   const engine = useMemo(() => ({ client, handle, call: client.call.bind(client) as EngineClient["call"] }), [client, handle]);
 
-  return { engine, table, loading, failure, requests, reload, plan, run, inspect, parts, audit, probe, forecast, groups, history, explainPair, sql, version: another, adopt, unfinished, dismiss };
+  return { engine, table, loading, failure, requests, reload, plan, run, inspect, parts, audit, probe, forecast, groups, noGroups, history, explainPair, sql, version: another, adopt, unfinished, dismiss };
 }

@@ -2,9 +2,9 @@
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { Plan, SqlResult } from "../engine/documents.js";
+import type { JobPlan, Ran, SqlResult } from "../engine/documents.js";
 import { useAsked } from "../inside/useAsked.js";
-import { commandLine, effect, nothingToDo } from "../jobs/choice.js";
+import { cannotRun, commandLine, effect, nothingToDo } from "../jobs/words.js";
 import { PlanView } from "../jobs/PlanView.js";
 import { count, name, plural } from "../lib/format.js";
 import type { Layout } from "../map/model.js";
@@ -29,15 +29,15 @@ export function Console({ session, layout, target, old }: { session: Session; la
     running.stop();
     looking.ask((signal) => session.sql(statement, signal));
   };
-  const run = (plan: Plan) => running.ask(async (signal) => {
-    const { report, table: next } = await session.run(plan, Math.max(1, Math.min(8, navigator.hardwareConcurrency || 2)), signal, () => undefined);
+  const run = (plan: JobPlan) => running.ask(async (signal) => {
+    const { ran, table: next } = await session.run(plan, Math.max(1, Math.min(8, navigator.hardwareConcurrency || 2)), signal, () => undefined);
     session.adopt(next);
-    return report.version === report.version_before ? "There was nothing to do. No version was written." : `Done: version ${count(report.version_before)} → ${count(report.version)}, ${plural(report.fragments_indexed, "fragment")} indexed, ${plural(report.segments_added, "segment")} added, ${count(report.segments_removed)} removed.`;
+    return outcome(ran);
   });
   const { asked } = looking;
   const result = asked.is === "answered" ? asked.answer : null;
   const plan = result?.plan ?? null;
-  const runnable = plan !== null && result !== null && !result.explain && plan.kind !== "compaction" ? (plan as Plan) : null;
+  const runnable = plan !== null && result !== null && !result.explain ? plan : null;
   return (
     <div class="console">
       <form class="console-form" onSubmit={(event) => { event.preventDefault(); submit(); }}>
@@ -62,12 +62,12 @@ export function Console({ session, layout, target, old }: { session: Session; la
       <div aria-live="polite">
         {asked.is === "asking" && <p><Bone width="40ch" /></p>}
         {asked.is === "failed" && <SqlError error={asked.error} target={target} retry={submit} />}
-        {result && result.rows.length > 0 && (plan === null || plan.kind === "compaction") && <Rows result={result} />}
+        {result && result.rows.length > 0 && (plan === null || (plan.kind === "compaction" && result.explain)) && <Rows result={result} />}
         {result && result.rows.length === 0 && plan === null && <p class="quiet">No rows.</p>}
-        {plan !== null && plan.kind !== "compaction" && <PlanView plan={plan as Plan} layout={layout} stale={false} />}
+        {plan !== null && !(plan.kind === "compaction" && result?.explain) && <PlanView plan={plan} layout={layout} stale={false} />}
         {runnable && running.asked.is === "not asked" && (
           <div class="button-row console-run">
-            <button type="button" class="button primary" {...latestOnly(old)} disabled={old || nothingToDo(runnable)} onClick={() => run(runnable)}>{effect(runnable)}</button>
+            <button type="button" class="button primary" {...latestOnly(old)} disabled={old || nothingToDo(runnable) || cannotRun(runnable) !== null} onClick={() => run(runnable)}>{effect(runnable)}</button>
             <Copyable value={commandLine(runnable, target)} label="the command"><code>{commandLine(runnable, target)}</code></Copyable>
           </div>
         )}
@@ -77,6 +77,16 @@ export function Console({ session, layout, target, old }: { session: Session; la
       </div>
     </div>
   );
+}
+
+function outcome(ran: Ran): string {
+  if (ran.kind === "trim" || ran.kind === "prune" || ran.kind === "gc") throw new Error("no statement does this");
+  const { version_before: before, version } = ran.report;
+  if (version === before) return "There was nothing to do. No version was written.";
+  const did = ran.kind === "compaction"
+    ? `${plural(ran.report.fragments_removed.length, "fragment")} became ${count(ran.report.fragments_added.length)}, ${plural(ran.report.segments_remapped, "segment")} written again`
+    : `${plural(ran.report.fragments_indexed, "fragment")} indexed, ${plural(ran.report.segments_added, "segment")} added, ${count(ran.report.segments_removed)} removed`;
+  return `Done: version ${count(before)} → ${count(version)}, ${did}.`;
 }
 
 /** A statement that does not parse comes back with a caret under the place; anything else is an error like all others. */

@@ -2,7 +2,8 @@
 // Holds the engine, away from the page: a trap in here ends this worker and nothing else. Building happens in workers of its own pool.
 
 import { WhetstoneError, directoryStore, httpStore, open, s3Store } from "whetstone";
-import type { RequestEvent, Store, Table } from "whetstone";
+import type { CommittingEvent, RequestEvent, RunOptions, Store, Table } from "whetstone";
+import type { JobPlan, Ran } from "./documents.js";
 import { folderOf, isFolder } from "../lib/folders.js";
 import { isSandbox } from "../sandbox/calls.js";
 import { archive, doAct, makeSandbox, remove, sandboxes, sandboxStore } from "../sandbox/worker.js";
@@ -94,6 +95,19 @@ function held(handle: number): Held {
   return found;
 }
 
+interface Running extends RunOptions {
+  onCommitting: (event: CommittingEvent) => Promise<void>;
+}
+
+/** Each kind of plan has its own report. */
+function runPlan(table: Table, plan: JobPlan, options: Running): Promise<Ran["report"]> {
+  switch (plan.kind) {
+    case "compaction": return table.run(plan, options);
+    case "trim": case "prune": case "gc": return table.run(plan, options);
+    default: return table.run(plan, options);
+  }
+}
+
 type Handlers = { [N in CallName]: (argument: Calls[N]["argument"], signal: AbortSignal, id: number) => Promise<Calls[N]["answer"]> };
 
 const handlers: Handlers = {
@@ -125,13 +139,21 @@ const handlers: Handlers = {
         return table.planCreateIndex(choice.index, choice.column, choice.method, {
           signal, segments: choice.segments, train: choice.train, ...(Object.keys(choice.params).length > 0 ? { params: choice.params } : {}),
         });
+      case "compact": return table.planCompaction({ ...choice.options, signal });
+      case "trim": return table.planTrim({ signal });
+      case "prune": return table.planPrune({ signal });
+      case "gc": return table.planGc({ olderThanMs: choice.days * 86_400_000, signal });
     }
   },
   async run({ handle, plan, workers }, signal, id) {
     const { table } = held(handle);
-    const report = await table.run(plan, {
+    const report = await runPlan(table, plan, {
       workers, signal, onProgress: (event) => post({ type: "progress", id, event }),
-      onCommitting: (event) => new Promise<void>((resolve) => {
+      onCommitting: (event) => new Promise<void>((resolve, reject) => {
+        if (signal.aborted) {
+          reject(new WhetstoneError("ABORTED", "cancelled before it was committed"));
+          return;
+        }
         keeping.set(id, resolve);
         post({ type: "committing", id, event });
       }),

@@ -1,7 +1,7 @@
 // What the page and its engine worker say to each other. Everything is plain data; functions stay on their side.
 
 import type {
-  AuditReport, CommittingEvent, ErrorDocument, FieldInfo, ForecastOptions, FragmentColumns, HistoryDocument, LayoutColumns, LayoutForecast, Pair, Plan, Probe, ProgressEvent, RefreshReport, SegmentContents, SegmentParts,
+  AuditReport, CommittingEvent, ErrorDocument, FieldInfo, ForecastOptions, FragmentColumns, HistoryDocument, JobPlan, LayoutColumns, LayoutForecast, Pair, Probe, ProgressEvent, Ran, SegmentContents, SegmentParts,
   ShowDocument, SqlResult, TransactionInfo, VersionInfo,
 } from "./documents.js";
 import type { Choice } from "../jobs/choice.js";
@@ -49,12 +49,13 @@ export interface PlanRequest {
 
 export interface RunRequest {
   handle: number;
-  plan: Plan;
+  plan: JobPlan;
   workers: number;
 }
 
 export interface RunResult {
-  report: RefreshReport;
+  /** Of the kind of the plan. */
+  report: Ran["report"];
   table: OpenedTable;
 }
 
@@ -63,7 +64,7 @@ export interface Calls extends SandboxCalls {
   open: { argument: OpenRequest; answer: OpenedTable };
   reload: { argument: { handle: number }; answer: OpenedTable };
   at: { argument: { handle: number; version: number }; answer: OpenedTable };
-  plan: { argument: PlanRequest; answer: Plan };
+  plan: { argument: PlanRequest; answer: JobPlan };
   run: { argument: RunRequest; answer: RunResult };
   inspect: { argument: { handle: number; index: string }; answer: SegmentContents[] };
   /** Pages, zones, keys or tokens of one segment, from `offset` on. */

@@ -4,10 +4,11 @@ import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { HistoryDocument } from "../engine/documents.js";
 import { useAsked } from "../inside/useAsked.js";
-import { bytes, commandTarget, count, name, plural, ranges, shortUuid } from "../lib/format.js";
+import { bytes, count, name, plural, ranges, shortUuid } from "../lib/format.js";
+import type { Job } from "../jobs/choice.js";
 import type { Selection } from "../lib/url.js";
 import type { Layout } from "../map/model.js";
-import { Bone, Copyable, Icon, Swatch } from "../parts/basics.js";
+import { Bone, Copyable, Icon, latestOnly, Swatch } from "../parts/basics.js";
 import { ErrorPanel } from "../parts/ErrorPanel.js";
 import type { Session } from "../session.js";
 import { kindName, ownColours } from "./graph.js";
@@ -19,8 +20,8 @@ const SEGMENTS = 100;
 const OFFERED = 16;
 const IDS = 8;
 
-export function HistoryView({ session, layout, selection, target, onSelect }: {
-  session: Session; layout: Layout; selection: Selection | null; target: string; onSelect: (s: Selection | null) => void;
+export function HistoryView({ session, layout, selection, target, old, onSelect, onJob }: {
+  session: Session; layout: Layout; selection: Selection | null; target: string; old: boolean; onSelect: (s: Selection | null) => void; onJob: (job: Job) => void;
 }): JSX.Element {
   const version = session.table?.show.version ?? 0;
   const { asked, ask } = useAsked<HistoryDocument>(`${target}/${version}`);
@@ -30,12 +31,19 @@ export function HistoryView({ session, layout, selection, target, onSelect }: {
   if (asked.is !== "answered") return <div class="history" aria-busy="true">{[0, 1, 2, 3].map((i) => <p key={i}><Bone width="100%" /></p>)}</div>;
   const history = asked.answer;
   if (history.index_version === null) {
-    return <p class="empty">This version has no fragment reuse history. One begins when a compaction leaves index files as they are and records what it moved instead.</p>;
+    return (
+      <div class="empty">
+        <p>This version has no fragment reuse history. One begins when a compaction leaves index files as they are and records what it moved instead.</p>
+        <p><button type="button" class="button small" {...latestOnly(old)} onClick={() => onJob({ kind: "gc" })}>Look for row maps that nothing names…</button></p>
+      </div>
+    );
   }
-  return <Told history={history} layout={layout} selection={selection} target={target} onSelect={onSelect} />;
+  return <Told history={history} layout={layout} selection={selection} old={old} onSelect={onSelect} onJob={onJob} />;
 }
 
-function Told({ history, layout, selection, target, onSelect }: { history: HistoryDocument; layout: Layout; selection: Selection | null; target: string; onSelect: (s: Selection | null) => void }): JSX.Element {
+function Told({ history, layout, selection, old, onSelect, onJob }: {
+  history: HistoryDocument; layout: Layout; selection: Selection | null; old: boolean; onSelect: (s: Selection | null) => void; onJob: (job: Job) => void;
+}): JSX.Element {
   const { transitions, segments } = history;
   const transition = selection?.kind === "transition" ? selection.position : null;
   const [page, setPage] = useState(() => (transition === null ? 0 : Math.floor(transition / PAGE)));
@@ -61,10 +69,11 @@ function Told({ history, layout, selection, target, onSelect }: { history: Histo
         {plural(transitions.length, "transition")}{removable > 0 && <>, of which a trim removes <b>{count(removable)}</b></>} · {plural(segments.length, "segment")}{pruned > 0 && <>, of which a prune removes <b>{count(pruned)}</b></>}
         {maps > 0 && <> · {plural(maps, "row map")}, {bytes(history.row_maps.reduce((sum, map) => sum + map.size, 0))}</>}
       </p>
+      <div class="button-row">
+        {history.supported && UPKEEP_BUTTONS.map(([kind, label]) => <button key={kind} type="button" class={`button small${kind === "trim" && removable + pruned > 0 ? " primary" : ""}`} {...latestOnly(old)} onClick={() => onJob({ kind })}>{label}</button>)}
+      </div>
       {!history.supported && <p class="note"><Icon name="warn" /> This history holds something this release does not know. Nothing is derived from it and nothing here changes it; Lance’s own maintenance can.</p>}
-      {history.supported && removable + pruned > 0 && (
-        <p class="note"><Icon name="info" /><span>What is dashed is not needed any more. <Copyable value={`whetstone trim ${commandTarget(target)}`} label="the command"><code>whetstone trim {name(commandTarget(target))}</code></Copyable> takes it out.</span></p>
-      )}
+      {history.supported && removable + pruned > 0 && <p class="note"><Icon name="info" /> What is dashed is not needed any more; a trim takes it out.</p>}
       {transitions.length > 0 && (
         <>
           {segments.length > 0 && (
@@ -102,6 +111,8 @@ function Told({ history, layout, selection, target, onSelect }: { history: Histo
     </div>
   );
 }
+
+const UPKEEP_BUTTONS = [["trim", "Trim…"], ["prune", "Prune…"], ["gc", "Collect row maps…"]] as const;
 
 function Transitions({ history, first, end, chosen, onSelect }: { history: HistoryDocument; first: number; end: number; chosen: number | null; onSelect: (s: Selection | null) => void }): JSX.Element {
   return (

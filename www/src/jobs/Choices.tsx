@@ -2,16 +2,19 @@
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { FieldInfo } from "../engine/documents.js";
+import type { FieldInfo, JobPlan } from "../engine/documents.js";
 import { name } from "../lib/format.js";
-import { Icon } from "../parts/basics.js";
-import { columnsOf, METHODS, methodsFor, parseParams } from "./choice.js";
+import { columnsOf, LEAST_DAYS, METHODS, methodsFor, parseParams } from "./choice.js";
 import type { Choice } from "./choice.js";
+import { CompactChoices } from "./CompactChoices.js";
+import { Stepper } from "./fields.js";
 
 const MOST_SEGMENTS = 64;
 
 interface ChoicesProps {
   choice: Choice;
+  /** The plan for these choices, where there is one: it knows what the table is configured with. */
+  plan: JobPlan | null;
   schema: readonly FieldInfo[];
   /** Names that indexes have. */
   taken: readonly string[];
@@ -20,8 +23,26 @@ interface ChoicesProps {
   onWorkers: (workers: number) => void;
 }
 
-export function Choices({ choice, schema, taken, workers, onChoice, onWorkers }: ChoicesProps): JSX.Element {
+export function Choices({ choice, plan, schema, taken, workers, onChoice, onWorkers }: ChoicesProps): JSX.Element {
   if (choice.kind === "drop") return <p class="quiet">Only the definition goes: the files of its segments stay, and with them the older versions, until old versions are cleaned up.</p>;
+  if (choice.kind === "trim") return <p class="quiet">Takes out segments that newer ones of their index made needless, then the records that no segment needs any more. Queries answer as before.</p>;
+  if (choice.kind === "prune") return <p class="quiet">Takes out segments that newer ones of their index made needless, and no records. A trim does both.</p>;
+  if (choice.kind === "gc") {
+    return (
+      <>
+        <Stepper label="Days" hint="Age of the youngest file of a row map that may go. A commit may be on its way that names a younger one, so it is never less than seven days." value={choice.days} least={LEAST_DAYS} most={3650} onValue={(days) => onChoice({ ...choice, days })} />
+        <p class="quiet">Nothing is deleted before you tick it. What any version of any branch still names stays, tagged versions included.</p>
+      </>
+    );
+  }
+  if (choice.kind === "compact") {
+    return (
+      <>
+        <CompactChoices choice={choice} resolved={plan?.kind === "compaction" ? plan.options : null} onChoice={onChoice} />
+        <Stepper label="Workers" hint="Groups of fragments written at the same time, in this browser." value={workers} least={1} most={16} onValue={onWorkers} />
+      </>
+    );
+  }
   const building = (
     <>
       <Stepper label="Segments" hint={choice.kind === "merge" ? "What there will be instead: neighbouring fragments in the same segment, evenly heavy." : "Neighbouring fragments go into the same segment; the heaviest segment is as light as can be."}
@@ -105,30 +126,5 @@ function CreateChoices({ choice, schema, taken, onChoice, children }: {
       </label>
       {children}
     </>
-  );
-}
-
-function Stepper({ label, hint, value, least, most, onValue }: { label: string; hint: string; value: number; least: number; most: number; onValue: (n: number) => void }): JSX.Element {
-  const set = (n: number) => {
-    if (Number.isFinite(n)) onValue(Math.min(most, Math.max(least, Math.round(n))));
-  };
-  const id = `stepper-${label.toLowerCase()}`;
-  return (
-    <div class="stepper">
-      <label for={id}>{label}</label>
-      <div class="stepper-box">
-        <button type="button" class="icon-button" aria-label={`Fewer ${label.toLowerCase()}`} disabled={value <= least} onClick={() => set(value - 1)}><Icon name="minus" /></button>
-        <input id={id} type="text" inputMode="numeric" value={value} aria-describedby={`${id}-hint`}
-          onChange={(event) => set(Number(event.currentTarget.value))}
-          onKeyDown={(event) => {
-            if (event.key === "ArrowUp") set(value + 1);
-            else if (event.key === "ArrowDown") set(value - 1);
-            else return;
-            event.preventDefault();
-          }} />
-        <button type="button" class="icon-button" aria-label={`More ${label.toLowerCase()}`} disabled={value >= most} onClick={() => set(value + 1)}><Icon name="plus" /></button>
-      </div>
-      <small id={`${id}-hint`}>{hint}</small>
-    </div>
   );
 }

@@ -2,20 +2,22 @@
 
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { count, name } from "../lib/format.js";
+import { count, name, tableName } from "../lib/format.js";
 import { positionOf } from "../map/axis.js";
 import type { GhostRun } from "../map/draw.js";
 import type { Layout } from "../map/model.js";
 import { ErrorPanel } from "../parts/ErrorPanel.js";
 import { Icon } from "../parts/basics.js";
+import type { JobPlan } from "../engine/documents.js";
 import type { Session } from "../session.js";
-import { complete, effect, isBuild, nothingToDo, startChoice, TITLES } from "./choice.js";
+import { complete, startChoice } from "./choice.js";
 import type { Choice, Job } from "./choice.js";
 import { Choices } from "./Choices.js";
 import { PlanView, PlanSkeleton } from "./PlanView.js";
-import { ReportView } from "./ReportView.js";
+import { ReportView, versionsOf } from "./ReportView.js";
 import { RunView } from "./RunView.js";
 import { useJob } from "./useJob.js";
+import { cannotRun, effect, isBuild, isDangerous, nothingToDo, onlyTicked, tasksOf, TITLES } from "./words.js";
 
 export function JobDialog({ session, layout, job, segments, target, onSegments, onGhosts, onClose }: {
   session: Session; layout: Layout; job: Job; segments: number; target: string;
@@ -48,9 +50,14 @@ export function JobDialog({ session, layout, job, segments, target, onSegments, 
   useEffect(() => onGhosts(ghosts), [ghosts]);
   useEffect(() => () => onGhosts([]), []);
 
-  const nothing = plan !== null && nothingToDo(plan);
-  const start = () => work.start(workers);
-  const ready = work.current && !nothing && work.planError === null;
+  // Ticks belong to the plan they were made on: another plan begins without any.
+  const [ticks, setTicks] = useState<{ on: typeof plan; ticked: ReadonlySet<string> }>({ on: null, ticked: new Set() });
+  const ticked = ticks.on === plan ? ticks.ticked : NOTHING_TICKED;
+  const chosen = plan?.kind === "gc" ? onlyTicked(plan, ticked) : plan;
+  const untouched = plan !== null && plan.kind === "gc" && !nothingToDo(plan) && cannotRun(plan) === null && ticked.size === 0;
+  const ready = work.current && chosen !== null && complete(choice) && !nothingToDo(chosen) && cannotRun(chosen) === null && work.planError === null;
+  const start = () => work.start(workers, chosen ?? undefined);
+  const subject = "index" in choice ? choice.index : tableName(target);
   return (
     <dialog
       ref={dialog} class="dialog" aria-labelledby="job-title"
@@ -65,26 +72,26 @@ export function JobDialog({ session, layout, job, segments, target, onSegments, 
     >
       <div class="dialog-body">
         <header class="dialog-head">
-          <h2 id="job-title" tabIndex={-1} autofocus>{TITLES[job.kind][stage.name]} {!(job.kind === "create" && stage.name === "choosing") && <span class="dialog-name" title={choice.index}>{name(choice.index)}</span>}</h2>
+          <h2 id="job-title" tabIndex={-1} autofocus>{TITLES[job.kind][stage.name]} {!(job.kind === "create" && stage.name === "choosing") && <span class="dialog-name" title={subject}>{name(subject)}</span>}</h2>
           {stage.name !== "running" && <button type="button" class="icon-button" aria-label="Close" onClick={onClose}><Icon name="close" /></button>}
         </header>
         {stage.name === "choosing" && (
           <>
             <div class="dialog-main">
               <form class="choices" onSubmit={(event) => { event.preventDefault(); if (ready) start(); }}>
-                <Choices choice={choice} schema={session.table?.schema ?? []} taken={layout.lanes.map((lane) => lane.index.name)} workers={workers} onChoice={choose} onWorkers={setWorkers} />
+                <Choices choice={choice} plan={plan} schema={session.table?.schema ?? []} taken={layout.lanes.map((lane) => lane.index.name)} workers={workers} onChoice={choose} onWorkers={setWorkers} />
                 <button type="submit" class="sr-only" tabIndex={-1} aria-hidden="true" disabled={!ready} />
               </form>
               <div class="plan" aria-live="polite" aria-busy={!work.current && !work.planError && complete(choice)}>
                 {work.note && <p class="note"><Icon name="info" /> {work.note}</p>}
                 {work.planError ? <ErrorPanel failure={work.planError} target={target} onRetry={work.planAgain} />
-                  : plan ? <PlanView plan={plan} layout={layout} stale={!work.current} />
-                    : complete(choice) ? <PlanSkeleton /> : <p class="quiet">Name the index and choose its column: the plan appears here before anything is written.</p>}
+                  : plan ? <PlanView plan={plan} layout={layout} stale={!work.current} ticks={{ ticked, onTicked: (next) => setTicks({ on: plan, ticked: next }) }} />
+                    : complete(choice) ? <PlanSkeleton /> : <p class="quiet">{choice.kind === "create" ? "Name the index and choose its column" : "A field holds something that is no number"}: the plan appears here before anything is written.</p>}
               </div>
             </div>
             <footer class="dialog-foot">
               <button type="button" class="button" onClick={onClose}>Close</button>
-              <button type="button" class={`button primary${job.kind === "drop" ? " danger" : ""}`} disabled={!ready} onClick={start}>{plan ? effect(plan) : complete(choice) ? "Planning…" : "Create the index"}</button>
+              <button type="button" class={`button primary${isDangerous(job.kind) ? " danger" : ""}`} disabled={!ready} onClick={start}>{untouched ? "Tick what to delete" : chosen ? effect(chosen) : !complete(choice) ? (job.kind === "create" ? "Create the index" : "Nothing planned") : work.planError ? "Nothing planned" : "Planning…"}</button>
             </footer>
           </>
         )}
@@ -92,16 +99,16 @@ export function JobDialog({ session, layout, job, segments, target, onSegments, 
           <>
             <div class="dialog-main single"><RunView progress={stage.progress} plan={stage.plan} layout={layout} ghosts={ghosts} cancelling={work.cancelling} /></div>
             <footer class="dialog-foot">
-              <span class="quiet" role="status">{work.cancelling ? "Cancelled: clearing away what was uploaded." : isBuild(stage.plan) ? "Nothing in the table changes before all segments are built." : "One small file is written: the next manifest."}</span>
+              <span class="quiet" role="status">{work.cancelling ? "Cancelled: clearing away what was uploaded." : duringRun(stage.plan)}</span>
               <button type="button" class="button" disabled={work.cancelling} onClick={work.cancel}>{work.cancelling ? "Cancelled" : "Cancel"}</button>
             </footer>
           </>
         )}
         {stage.name === "reported" && (
           <>
-            <div class="dialog-main single"><ReportView report={stage.report} plan={stage.plan} cost={stage.cost} target={target} /></div>
+            <div class="dialog-main single"><ReportView ran={stage.ran} cost={stage.cost} target={target} /></div>
             <footer class="dialog-foot">
-              <span class="quiet">{stage.report.version === stage.report.version_before ? `Version ${count(stage.report.version)} stays the latest.` : `Version ${count(stage.report.version)} is now the latest.`}</span>
+              <span class="quiet">Version {count(versionsOf(stage.ran).after)} {versionsOf(stage.ran).before === versionsOf(stage.ran).after ? "stays" : "is now"} the latest.</span>
               <button type="button" class="button primary" onClick={onClose}>Done</button>
             </footer>
           </>
@@ -115,4 +122,12 @@ export function JobDialog({ session, layout, job, segments, target, onSegments, 
       </div>
     </dialog>
   );
+}
+
+const NOTHING_TICKED: ReadonlySet<string> = new Set();
+
+function duringRun(plan: JobPlan): string {
+  if (plan.kind === "gc") return "Each row map is looked at once more before it is deleted.";
+  if (tasksOf(plan).length > 0) return `Nothing in the table changes before all ${isBuild(plan) ? "segments are built" : "fragments are written"}.`;
+  return "One small file is written: the next manifest.";
 }

@@ -1,23 +1,34 @@
 // The plan as it will be run: runs with their rows, what becomes of every segment, and what it costs.
 
 import type { JSX } from "preact";
-import type { BuildPlan, DropIndexPlan, Plan } from "../engine/documents.js";
+import type { BuildPlan, DropIndexPlan, JobPlan, Plan } from "../engine/documents.js";
 import { bytes, count, name, plural, ranges, shortUuid } from "../lib/format.js";
 import type { Layout } from "../map/model.js";
 import { Bone, Icon, Swatch } from "../parts/basics.js";
-import { isBuild } from "./choice.js";
+import { CompactionView } from "./CompactionView.js";
+import { GcView, PruneView, TrimView } from "./UpkeepViews.js";
+import type { Ticks } from "./UpkeepViews.js";
 
 const RUNS_SHOWN = 64;
 const SEGMENTS_SHOWN = 40;
 
-export function PlanView({ plan, layout, stale }: { plan: Plan; layout: Layout; stale: boolean }): JSX.Element {
-  const lane = layout.lanes.find((l) => l.index.name === plan.index.name);
-  const slot = (uuid: string) => lane?.segments.find((s) => s.uuid === uuid)?.colour ?? 0;
-  return (
-    <div class={`plan-body${stale ? " is-stale" : ""}`}>
-      {isBuild(plan) ? <BuildView plan={plan} slot={slot} /> : <DropView plan={plan} rows={lane?.index.num_rows_indexed ?? null} slot={slot} />}
-    </div>
-  );
+export function PlanView({ plan, layout, stale, ticks }: { plan: JobPlan; layout: Layout; stale: boolean; ticks?: Ticks }): JSX.Element {
+  return <div class={`plan-body${stale ? " is-stale" : ""}`}><Planned plan={plan} layout={layout} ticks={ticks} /></div>;
+}
+
+function Planned({ plan, layout, ticks }: { plan: JobPlan; layout: Layout; ticks: Ticks | undefined }): JSX.Element {
+  const slot = (uuid: string) => {
+    const place = layout.byUuid.get(uuid.toLowerCase());
+    return (place && layout.lanes[place.lane]?.segments[place.segment]?.colour) ?? 0;
+  };
+  switch (plan.kind) {
+    case "compaction": return <CompactionView plan={plan} fragments={layout.columns.ids.length} slot={slot} />;
+    case "trim": return <TrimView plan={plan} slot={slot} />;
+    case "prune": return <PruneView plan={plan} slot={slot} />;
+    case "gc": return <GcView plan={plan} ticks={ticks} />;
+    case "drop_index": return <DropView plan={plan} rows={layout.lanes.find((lane) => lane.index.name === plan.index.name)?.index.num_rows_indexed ?? null} slot={slot} />;
+    default: return <BuildView plan={plan} slot={slot} />;
+  }
 }
 
 function DropView({ plan, rows, slot }: { plan: DropIndexPlan; rows: number | null; slot: (uuid: string) => number }): JSX.Element {

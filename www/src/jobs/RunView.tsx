@@ -2,27 +2,29 @@
 
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { BuildTask, Plan } from "../engine/documents.js";
+import type { JobPlan } from "../engine/documents.js";
 import { count, duration, ranges } from "../lib/format.js";
 import type { GhostRun } from "../map/draw.js";
 import type { Layout } from "../map/model.js";
 import { LaneStrip } from "../map/LaneStrip.js";
-import { isBuild } from "./choice.js";
+import { isBuild, tasksOf } from "./words.js";
 import { byWorker, speed, totals } from "./progress.js";
 import type { RunProgress } from "./progress.js";
 
-export function RunView({ progress, plan, layout, ghosts, cancelling }: { progress: RunProgress; plan: Plan; layout: Layout; ghosts: GhostRun[]; cancelling: boolean }): JSX.Element {
+export function RunView({ progress, plan, layout, ghosts, cancelling }: { progress: RunProgress; plan: JobPlan; layout: Layout; ghosts: GhostRun[]; cancelling: boolean }): JSX.Element {
   const [now, setNow] = useState(() => performance.now());
   useEffect(() => {
     const timer = setInterval(() => setNow(performance.now()), 250);
     return () => clearInterval(timer);
   }, []);
   const all = totals(progress, now);
-  const tasks: BuildTask[] = isBuild(plan) ? plan.tasks : [];
+  const tasks = tasksOf(plan);
+  const what = isBuild(plan) ? "segment" : "group";
+  const copied = (task: number) => isBuild(plan) && Boolean(plan.tasks[task]?.copy_of);
   const lines = byWorker(progress);
   const waiting = progress.tasks.filter((task) => task.state === "waiting").length;
   const finished = progress.tasks.filter((task) => task.state === "done").length;
-  const phase = cancelling ? "Cancelled" : progress.phase === "build" ? "Building segments" : "Writing the new version";
+  const phase = cancelling ? "Cancelled" : progress.phase !== "build" ? (plan.kind === "gc" ? "Deleting row maps" : "Writing the new version") : isBuild(plan) ? "Building segments" : "Writing fragments";
   return (
     <div class="run">
       <div class="run-total">
@@ -31,9 +33,9 @@ export function RunView({ progress, plan, layout, ghosts, cancelling }: { progre
           {tasks.length > 0 && <span>{count(all.rows)} of {count(all.total)} rows</span>}
           <span class="run-left">{progress.phase !== "build" ? "nearly done" : all.left === null ? "time left: working it out" : `about ${duration(all.left)} left`}</span>
         </div>
-        <progress class={progress.phase === "build" ? "" : "is-waiting"} value={all.share} max={1} aria-label="All segments" />
+        <progress class={progress.phase === "build" ? "" : "is-waiting"} value={all.share} max={1} aria-label={`All ${what}s`} />
       </div>
-      <LaneStrip layout={layout} index={plan.index.name} ghosts={ghosts} />
+      {"index" in plan && <LaneStrip layout={layout} index={plan.index.name} ghosts={ghosts} />}
       <ul class="run-workers">
         {lines.map(({ worker, task, done }) => {
           const rate = speed(task, now);
@@ -41,8 +43,8 @@ export function RunView({ progress, plan, layout, ghosts, cancelling }: { progre
             <li key={worker}>
               <div class="run-line">
                 <b>worker {worker + 1}</b>
-                <span class="run-task">{tasks[task.task]?.copy_of ? "copy" : "segment"} {task.task + 1}: fragments {ranges(tasks[task.task]?.fragments ?? [], 2)}</span>
-                <span class="run-state">{STATES[task.state]}{done > 0 && task.state !== "done" ? `, ${done} done` : ""}</span>
+                <span class="run-task">{copied(task.task) ? "copy" : what} {task.task + 1}: fragments {ranges(tasks[task.task]?.fragments ?? [], 2)}</span>
+                <span class="run-state">{task.state === "running" && what === "group" ? "writing" : STATES[task.state]}{done > 0 && task.state !== "done" ? `, ${done} done` : ""}</span>
               </div>
               <progress value={task.total > 0 ? task.rows / task.total : task.state === "done" ? 1 : 0} max={1} aria-label={`Worker ${worker + 1}`} />
               <div class="run-line quiet">
@@ -54,7 +56,7 @@ export function RunView({ progress, plan, layout, ghosts, cancelling }: { progre
         })}
         {lines.length === 0 && tasks.length > 0 && <li class="quiet">Starting workers…</li>}
       </ul>
-      <p class="quiet" role="status">{tasks.length > 0 && <>{count(finished)} of {count(progress.tasks.length)} segments built{waiting > 0 ? `, ${count(waiting)} waiting for a worker` : ""}</>}</p>
+      <p class="quiet" role="status">{tasks.length > 0 && <>{count(finished)} of {count(progress.tasks.length)} {what}s {isBuild(plan) ? "built" : "written"}{waiting > 0 ? `, ${count(waiting)} waiting for a worker` : ""}</>}</p>
     </div>
   );
 }

@@ -1,20 +1,34 @@
-// What a dialog asks the engine to plan, and the words around it. Pure.
+// What a dialog asks the engine to plan. Pure.
 
-import type { BuildPlan, FieldInfo, Plan } from "../engine/documents.js";
-import { commandTarget, name, plural, shellWord } from "../lib/format.js";
-import { withoutSecrets } from "../lib/url.js";
+import type { CompactionOptions, FieldInfo } from "../engine/documents.js";
 
 /** One thing to plan, with everything the person chose. */
 export type Choice =
   | { kind: "refresh"; index: string; segments: number; absorb: boolean }
   | { kind: "merge"; index: string; segments: number }
   | { kind: "create"; index: string; column: string; method: string; segments: number; train: boolean; params: Params }
-  | { kind: "drop"; index: string };
+  | { kind: "drop"; index: string }
+  /** Options that are not given are the table's own, else Lance's. `fault`: a field holds something that is no number. */
+  | { kind: "compact"; options: CompactionOptions; fault: boolean }
+  | { kind: "trim" }
+  | { kind: "prune" }
+  /** `days`: age a row map must have. */
+  | { kind: "gc"; days: number };
 
 export type JobKind = Choice["kind"];
 
-/** A dialog that is open: on an index, or on a column that has none yet. */
-export type Job = { kind: "refresh" | "merge" | "drop"; index: string } | { kind: "create" };
+/** Jobs on the whole table whose dialog needs nothing to begin with. */
+export const UPKEEP = ["trim", "prune", "gc"] as const;
+/** Row maps younger than that are never removed, in days: a commit may be on its way that names them. */
+export const LEAST_DAYS = 7;
+
+/** A dialog that is open: on an index, on a column that has none yet, or on the table. */
+export type Job =
+  | { kind: "refresh" | "merge" | "drop"; index: string }
+  | { kind: "create" }
+  /** `rows`: those a fragment should have; `null`: as the table is configured. */
+  | { kind: "compact"; rows: number | null }
+  | { kind: (typeof UPKEEP)[number] };
 
 export function startChoice(job: Job, segments: number): Choice {
   switch (job.kind) {
@@ -22,11 +36,15 @@ export function startChoice(job: Job, segments: number): Choice {
     case "merge": return { kind: "merge", index: job.index, segments: 1 };
     case "drop": return { kind: "drop", index: job.index };
     case "create": return { kind: "create", index: "", column: "", method: "BTREE", segments: 1, train: true, params: {} };
+    case "compact": return { kind: "compact", options: job.rows === null ? {} : { target_rows_per_fragment: job.rows }, fault: false };
+    case "gc": return { kind: "gc", days: LEAST_DAYS };
+    default: return { kind: job.kind };
   }
 }
 
 /** Whether there is enough to plan with; a half-filled form is not an error. */
 export function complete(choice: Choice): boolean {
+  if (choice.kind === "compact") return !choice.fault;
   return choice.kind !== "create" || (choice.index.trim() !== "" && choice.column !== "");
 }
 
@@ -35,51 +53,25 @@ export function choiceKey(choice: Choice): string {
   return JSON.stringify(choice);
 }
 
-export const TITLES: Record<JobKind, Record<"choosing" | "running" | "reported" | "failed", string>> = {
-  refresh: { choosing: "Refresh", running: "Refreshing", reported: "Refreshed", failed: "Refresh of" },
-  merge: { choosing: "Merge segments of", running: "Merging segments of", reported: "Merged segments of", failed: "Merge of" },
-  create: { choosing: "Create an index", running: "Creating", reported: "Created", failed: "Creating" },
-  drop: { choosing: "Drop", running: "Dropping", reported: "Dropped", failed: "Drop of" },
-};
-
-export function isBuild(plan: Plan): plan is BuildPlan {
-  return plan.kind !== "drop_index";
+/** "12 000" or "12_000" as a whole number of at least `least`; `undefined` for nothing typed, `null` for what is none. */
+export function typedNumber(text: string, least: number): number | null | undefined {
+  const digits = text.replaceAll(/[\s_]/g, "");
+  if (digits === "") return undefined;
+  const value = /^\d{1,15}$/.test(digits) ? Number(digits) : Number.NaN;
+  return value >= least ? value : null;
 }
 
-/** Whether running the plan would write no version. */
-export function nothingToDo(plan: Plan): boolean {
-  return isBuild(plan) && plan.kind !== "create_index" && plan.tasks.length === 0;
-}
-
-/** What the button says: the effect, in numbers. */
-export function effect(plan: Plan): string {
-  if (!isBuild(plan)) return `Drop ${name(plan.index.name)}`;
-  const fragments = plan.tasks.reduce((sum, task) => sum + task.fragments.length, 0);
-  if (plan.kind === "create_index") {
-    if (!plan.create.train || plan.tasks.length === 0) return "Create the index, empty";
-    return `Create: index ${plural(fragments, "fragment")} in ${plural(plan.tasks.length, "segment")}`;
+/** "3, 5-8" as ids, ascending and each once; `undefined` for nothing typed, `null` for what are none. */
+export function typedIds(text: string, most = 100_000): number[] | null | undefined {
+  const found = new Set<number>();
+  const parts = text.split(/[\s,]+/).filter((part) => part !== "");
+  for (const part of parts) {
+    const ends = /^(\d{1,10})(?:[-–](\d{1,10}))?$/.exec(part);
+    const [first, last] = ends ? [Number(ends[1]), Number(ends[2] ?? ends[1])] : [1, 0];
+    if (last < first || last > 0xffff_ffff || last - first + found.size >= most) return null;
+    for (let id = first; id <= last; id += 1) found.add(id);
   }
-  if (plan.tasks.length === 0) return plan.kind === "merge" ? "Nothing to merge" : "Nothing to index";
-  if (plan.kind === "merge") {
-    const old = plan.segments.filter((segment) => segment.fate !== "KEPT").length;
-    return `Merge ${plural(old, "segment")} into ${plan.tasks.length}`;
-  }
-  return `Index ${plural(fragments, "fragment")} in ${plural(plan.tasks.length, "segment")}`;
-}
-
-/** The command line that does the same. */
-export function commandLine(plan: Plan, target: string): string {
-  const table = commandTarget(withoutSecrets(target));
-  const index = shellWord(plan.index.name);
-  if (!isBuild(plan)) return `whetstone drop-index ${table} ${index}`;
-  const segments = Math.max(1, plan.runs.length);
-  if (plan.kind === "create_index") {
-    const given = plan.index.params_from === "options" ? Object.entries(plan.index.params) : [];
-    const params = given.map(([key, value]) => ` --param ${shellWord(`${key}=${typeof value === "string" ? value : JSON.stringify(value)}`)}`).join("");
-    const how = plan.create.train ? `--num-segments ${segments}` : "--deferred";
-    return `whetstone create-index ${table} ${index} ${shellWord(plan.index.column)} ${plan.index.method} ${how}${params}${plan.create.replace ? " --replace" : ""}`;
-  }
-  return `whetstone ${plan.kind} ${table} ${index} --num-segments ${segments}`;
+  return parts.length === 0 ? undefined : [...found].sort((a, b) => a - b);
 }
 
 /** Columns an index can be made on, as dotted paths: leaves, and lists of leaves. */

@@ -1,6 +1,7 @@
 // A running job, folded from the engine's progress events. Pure: time is an argument.
 
-import type { Plan, ProgressEvent } from "../engine/documents.js";
+import type { JobPlan, ProgressEvent } from "../engine/documents.js";
+import { tasksOf } from "./words.js";
 
 export type TaskState = ProgressEvent["state"];
 
@@ -20,8 +21,8 @@ export interface RunProgress {
   tasks: TaskProgress[];
 }
 
-export function startProgress(plan: Plan, now: number): RunProgress {
-  const tasks = plan.kind === "drop_index" ? [] : plan.tasks;
+export function startProgress(plan: JobPlan, now: number): RunProgress {
+  const tasks = tasksOf(plan);
   return {
     startedAt: now, phase: tasks.length > 0 ? "build" : "commit",
     tasks: tasks.map((task, i) => ({ task: i, rows: 0, total: task.rows, state: "waiting", worker: null, startedAt: null, endedAt: null })),

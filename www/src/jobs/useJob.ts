@@ -2,7 +2,7 @@
 
 import { useEffect, useReducer, useRef, useState } from "preact/hooks";
 import { failureOf } from "../engine/client.js";
-import type { ErrorDocument, Plan, RefreshReport } from "../engine/documents.js";
+import type { ErrorDocument, JobPlan, Ran } from "../engine/documents.js";
 import type { Session } from "../session.js";
 import { choiceKey, complete } from "./choice.js";
 import type { Choice } from "./choice.js";
@@ -18,14 +18,14 @@ export interface Cost {
 
 export type Stage =
   | { name: "choosing" }
-  | { name: "running"; plan: Plan; progress: RunProgress }
-  | { name: "reported"; plan: Plan; report: RefreshReport; cost: Cost }
+  | { name: "running"; plan: JobPlan; progress: RunProgress }
+  | { name: "reported"; ran: Ran; cost: Cost }
   | { name: "failed"; error: ErrorDocument };
 
 type Event =
-  | { type: "start"; plan: Plan; now: number }
+  | { type: "start"; plan: JobPlan; now: number }
   | { type: "progress"; event: Parameters<typeof advance>[1]; now: number }
-  | { type: "reported"; plan: Plan; report: RefreshReport; cost: Cost }
+  | { type: "reported"; ran: Ran; cost: Cost }
   | { type: "failed"; error: ErrorDocument }
   | { type: "choose" };
 
@@ -33,7 +33,7 @@ function step(stage: Stage, event: Event): Stage {
   switch (event.type) {
     case "start": return { name: "running", plan: event.plan, progress: startProgress(event.plan, event.now) };
     case "progress": return stage.name === "running" ? { ...stage, progress: advance(stage.progress, event.event, event.now) } : stage;
-    case "reported": return { name: "reported", plan: event.plan, report: event.report, cost: event.cost };
+    case "reported": return { name: "reported", ran: event.ran, cost: event.cost };
     case "failed": return { name: "failed", error: event.error };
     case "choose": return { name: "choosing" };
   }
@@ -41,13 +41,14 @@ function step(stage: Stage, event: Event): Stage {
 
 export interface RunningJob {
   stage: Stage;
-  plan: Plan | null;
+  plan: JobPlan | null;
   planError: ErrorDocument | null;
   /** The plan on screen is the one for these choices; while another is made, it stays but cannot be run. */
   current: boolean;
   note: string | null;
   cancelling: boolean;
-  start: (workers: number) => void;
+  /** Runs the plan on screen, or `part` of it: what a person ticked. */
+  start: (workers: number, part?: JobPlan) => void;
   cancel: () => void;
   planAgain: () => void;
   chooseAgain: () => void;
@@ -55,7 +56,7 @@ export interface RunningJob {
 
 export function useJob(session: Session, choice: Choice): RunningJob {
   const [stage, tell] = useReducer(step, { name: "choosing" });
-  const [plan, setPlan] = useState<Plan | null>(null);
+  const [plan, setPlan] = useState<JobPlan | null>(null);
   const [planError, setPlanError] = useState<ErrorDocument | null>(null);
   const [attempt, setAttempt] = useState(0);
   const [note, setNote] = useState<string | null>(null);
@@ -97,25 +98,26 @@ export function useJob(session: Session, choice: Choice): RunningJob {
   useEffect(() => () => abort.current?.abort(), []);
   const current = plan !== null && plannedFor.get(plan) === key;
 
-  const start = (workers: number) => {
+  const start = (workers: number, part?: JobPlan) => {
     if (!plan || !current) return;
     const control = new AbortController();
     abort.current = control;
     setNote(null);
     const begun = performance.now();
     const before = counted.current;
-    tell({ type: "start", plan, now: begun });
-    session.run(plan, workers, control.signal, (event) => tell({ type: "progress", event, now: performance.now() })).then(
-      ({ report, table }) => {
+    const work = part ?? plan;
+    tell({ type: "start", plan: work, now: begun });
+    session.run(work, workers, control.signal, (event) => tell({ type: "progress", event, now: performance.now() })).then(
+      ({ ran, table }) => {
         // A cancel that came too late: the version is there, and the page says so instead of what was asked for.
         session.adopt(table);
         const { count: requests, bytes } = counted.current;
-        tell({ type: "reported", plan, report, cost: { ms: performance.now() - begun, requests: requests - before.count, bytes: bytes - before.bytes } });
+        tell({ type: "reported", ran, cost: { ms: performance.now() - begun, requests: requests - before.count, bytes: bytes - before.bytes } });
       },
       (error: unknown) => {
         const failure = failureOf(error);
         if (failure.code === "ABORTED") {
-          setNote(failure.changed === "nothing" ? "Cancelled. Nothing was changed." : `${failure.message}`);
+          setNote(cancelled(work, failure));
           setAttempt((n) => n + 1);
           tell({ type: "choose" });
         } else tell({ type: "failed", error: failure });
@@ -137,5 +139,12 @@ export function useJob(session: Session, choice: Choice): RunningJob {
   };
 }
 
+/** A compaction reserves fragment ids in a version of its own, so that a version may be there that changed nothing else. */
+function cancelled(plan: JobPlan, { changed, message }: ErrorDocument): string {
+  if (plan.kind === "trim" && changed === "committed") return "Cancelled in the middle: superseded segments are gone, the history’s records are as they were.";
+  if (changed !== "nothing") return message;
+  return plan.kind === "compaction" ? "Cancelled. Fragments and indexes are as they were." : "Cancelled. Nothing was changed.";
+}
+
 /** Which choices a plan answers. Plans are documents of the engine: nothing is added to them. */
-const plannedFor = new WeakMap<Plan, string>();
+const plannedFor = new WeakMap<JobPlan, string>();

@@ -12,8 +12,11 @@ export interface KeptCommit extends CommittingEvent {
   at: number;
 }
 
-/** What became of a commit. `pending`: not there, but a request may still be on its way. */
-export type Fate = { is: "landed"; version: number } | { is: "lost" } | { is: "pending" } | { is: "unknown"; why: string };
+/**
+ * What became of a commit. `pending`: not there, but a request may still be on its way. `begun`: a job of two commits ended after the
+ * first, and the second was never sent.
+ */
+export type Fate = { is: "landed"; version: number } | { is: "begun"; version: number } | { is: "lost" } | { is: "pending" } | { is: "unknown"; why: string };
 
 /** The part of `localStorage` that is used. A browser that forbids it keeps nothing, and that is all that is lost. */
 export type Keeping = Pick<Storage, "getItem" | "setItem" | "removeItem" | "key" | "length">;
@@ -42,15 +45,42 @@ export function keptFor(storage: Keeping, target: string): KeptCommit[] {
   return found.sort((a, b) => a.at - b.at);
 }
 
-/** The job a commit belongs to, as the beginning of a sentence about the index. */
-export function jobName(job: string | undefined): string {
-  switch (job) {
-    case "refresh": return "A refresh";
-    case "create_index": return "The creation";
-    case "merge": return "A merge";
-    case "drop_index": return "The drop";
-    default: return "A change";
-  }
+interface JobWords {
+  /** The job, as the beginning of a sentence. */
+  name: string;
+  /** Whether the sentence goes on with the name of an index. */
+  ofIndex: boolean;
+  /** What is so when it did not land. */
+  lost: string;
+  /** What its first commit did, where it has two. */
+  begun: string;
+}
+
+const NOT_CHANGED = "no version carries it, and the table was not changed by it.";
+const SEGMENTS_LEFT = `${NOT_CHANGED} Index files it uploaded may be left.`;
+const BUILD = { ofIndex: true, lost: SEGMENTS_LEFT, begun: "" };
+
+const JOBS: Record<string, JobWords> = {
+  refresh: { name: "A refresh", ...BUILD },
+  create_index: { name: "The creation", ...BUILD },
+  merge: { name: "A merge", ...BUILD },
+  drop_index: { name: "The drop", ofIndex: true, lost: NOT_CHANGED, begun: "" },
+  compaction: {
+    name: "A compaction", ofIndex: false,
+    lost: "no version carries it, and fragments and indexes are as they were. Data and index files it uploaded may be left.",
+    begun: "only reserved fragment ids for it: fragments and indexes are as they were. Data files it uploaded may be left.",
+  },
+  trim: {
+    name: "A trim of the reuse history", ofIndex: false,
+    lost: "no version carries it, and the history’s records are as they were. Superseded segments may have been pruned before it.",
+    begun: "is the prune it begins with: superseded segments are gone, the history’s records are as they were.",
+  },
+  prune: { name: "A prune of superseded segments", ofIndex: false, lost: NOT_CHANGED, begun: "" },
+};
+
+/** The words for the job a commit belongs to; an older page kept no job. */
+export function jobWords(job: string | undefined): JobWords {
+  return (job === undefined ? undefined : Object.hasOwn(JOBS, job) ? JOBS[job] : undefined) ?? { name: "A change", ...BUILD };
 }
 
 function parse(text: string | null): KeptCommit | null {
@@ -64,9 +94,14 @@ function parse(text: string | null): KeptCommit | null {
   }
 }
 
+/** Whether a transaction is the first of the two that its job commits. */
+function isFirst(job: string | undefined, found: TransactionInfo): boolean {
+  return job === "compaction" ? found.operation === "ReserveFragments" : job === "trim" && found.properties["__lance.frag_reuse.superseded_prune"] === "true";
+}
+
 /** `found` is the transaction as the table has it now, `latest` the table's latest version. */
 export function fateOf(commit: KeptCommit, found: TransactionInfo | null, latest: number, now: number): Fate {
-  if (found?.version != null) return { is: "landed", version: found.version };
+  if (found?.version != null) return { is: isFirst(commit.job, found) ? "begun" : "landed", version: found.version };
   // A version of that number without this transaction is somebody else's, and will be for good.
   if (latest >= commit.version || now - commit.at > ON_ITS_WAY_MS) return { is: "lost" };
   return { is: "pending" };

@@ -1,6 +1,8 @@
 // What went wrong, to which object, what was changed, what to do. Every code has an answer; none shows a stack.
 
 import type { Changed, ErrorDocument } from "../engine/documents.js";
+import { corsRule } from "./cors.js";
+import type { CorsRule } from "./cors.js";
 import { isFolder } from "./folders.js";
 
 export interface Explanation {
@@ -8,16 +10,18 @@ export interface Explanation {
   /** The engine's own sentence. */
   what: string;
   object: string | null;
+  /** Objects that were uploaded and are still there, named by no version. */
+  left: string[];
   changed: string;
   steps: string[];
   /** Text to copy into a store's configuration. */
-  paste: { label: string; text: string } | null;
+  paste: CorsRule | null;
   retry: boolean;
 }
 
 const CHANGED: Record<Changed, string> = {
   nothing: "Nothing was changed.",
-  staged: "Index files were uploaded, but no version of the table names them. Queries do not see them.",
+  staged: "Files were uploaded, but no version of the table names them. Queries do not see them.",
   committed: "The new version was committed.",
   unknown: "It is not known whether the new version was written.",
 };
@@ -61,13 +65,22 @@ const ADVICE: Record<string, Advice> = {
 
 const FOLDER_DENIED: Advice = { title: "The folder is closed to this page", steps: ["Browsers ask again after a while. Nothing of the folder leaves this machine."] };
 
+const DEFERRED_ONLY: Advice = { title: "Only with the indexes left alone", steps: ["Tick “Leave the indexes alone”: the fragment reuse history then records where rows went."] };
+
+function adviceOf(failure: ErrorDocument, target: string | null): Advice | undefined {
+  if (failure.code === "STORE_DENIED" && isFolder(target)) return FOLDER_DENIED;
+  if (failure.code === "UNSUPPORTED_FEATURE" && failure.detail?.option === "defer_index_remap") return DEFERRED_ONLY;
+  return ADVICE[failure.code];
+}
+
 export function explain(failure: ErrorDocument, origin: string, target: string | null): Explanation {
-  const advice = (failure.code === "STORE_DENIED" && isFolder(target) ? FOLDER_DENIED : ADVICE[failure.code]) ?? { title: "Something went wrong", steps: ["Try again. If it happens twice, please report the sentence above."], retry: true };
+  const advice = adviceOf(failure, target) ?? { title: "Something went wrong", steps: ["Try again. If it happens twice, please report the sentence above."], retry: true };
   return {
     title: advice.title,
     // Engine messages begin like the clause of a longer sentence; a name at the beginning is left as it is spelled.
     what: failure.message.replace(/^(the|this|there|no|an?|it|every|nothing) /, (word) => word.charAt(0).toUpperCase() + word.slice(1)),
     object: objectOf(failure),
+    left: leftOf(failure),
     changed: CHANGED[failure.changed] ?? CHANGED.unknown,
     steps: advice.steps,
     paste: failure.code === "STORE_CORS" ? corsRule(origin, target) : null,
@@ -84,20 +97,7 @@ function objectOf(failure: ErrorDocument): string | null {
   return null;
 }
 
-/** The rule to paste, for the kind of store that the address points to. */
-export function corsRule(origin: string, target: string | null): { label: string; text: string } {
-  const exposed = ["Content-Range", "Content-Length", "ETag", "Last-Modified", "Accept-Ranges"];
-  const s3 = /^s3:|amazonaws\.com|r2\.cloudflarestorage\.com|digitaloceanspaces|wasabisys|backblazeb2/i.test(target ?? "");
-  if (s3) {
-    const rule = [{ AllowedOrigins: [origin], AllowedMethods: ["GET", "HEAD", "PUT"], AllowedHeaders: ["*"], ExposeHeaders: exposed, MaxAgeSeconds: 3600 }];
-    return { label: "CORS configuration of the bucket", text: JSON.stringify(rule, null, 2) };
-  }
-  const lines = [
-    `Access-Control-Allow-Origin: ${origin}`,
-    "Access-Control-Allow-Methods: GET, HEAD, PUT, PROPFIND, OPTIONS",
-    "Access-Control-Allow-Headers: Range, If-None-Match, Content-Type, Depth, Authorization",
-    `Access-Control-Expose-Headers: ${exposed.join(", ")}`,
-    "Access-Control-Max-Age: 3600",
-  ];
-  return { label: "Headers that the server has to send", text: lines.join("\n") };
+function leftOf(failure: ErrorDocument): string[] {
+  const staged = (failure.detail as Record<string, unknown> | null | undefined)?.staged;
+  return Array.isArray(staged) ? staged.filter((path): path is string => typeof path === "string") : [];
 }

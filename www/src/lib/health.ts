@@ -1,6 +1,7 @@
 // The health lines: a rule, its evidence in numbers, and one action. What a person should know within two seconds.
 
-import type { Advice, IndexInfo, ShowDocument } from "../engine/documents.js";
+import type { Advice, ErrorDocument, IndexInfo, ShowDocument } from "../engine/documents.js";
+import type { Groups } from "../map/groups.js";
 import { count, percent, plural } from "./format.js";
 
 export interface HealthLine {
@@ -11,7 +12,7 @@ export interface HealthLine {
   /** Said first and in bold: a name from the table or a plain word. */
   subject: string;
   text: string;
-  action: { kind: "refresh" | "merge" | "show"; label: string } | null;
+  action: { kind: "refresh" | "merge" | "show" | "compact"; label: string } | null;
 }
 
 /** From this many segments on, opening all of them for every query is worth a line. */
@@ -77,6 +78,26 @@ export function healthLines(table: Pick<ShowDocument, "rows" | "indices" | "warn
     }
   }
   return lines;
+}
+
+/**
+ * The line about the layout: what a compaction would join, and what it cannot. There is always one, so that its coming moves nothing;
+ * `null` while the planner has not answered.
+ */
+export function layoutLine(groups: Groups | null, refused: ErrorDocument | null): HealthLine | null {
+  const line = (severity: HealthLine["severity"], subject: string, text: string, compact = false): HealthLine => ({
+    rule: "layout", severity, index: null, subject, text, action: compact ? { kind: "compact", label: "Compact…" } : null,
+  });
+  if (refused) return line("info", "Layout:", `a compaction cannot be planned: ${refused.message.split("; ")[0] ?? ""}`);
+  if (!groups) return null;
+  let [joined, inGroups, frozen] = [0, 0, 0];
+  for (const group of groups.list) {
+    if (group.frozen) frozen += 1;
+    else [joined, inGroups] = [joined + 1, inGroups + group.to - group.from];
+  }
+  if (joined > 0) return line("info", "Layout:", `a compaction would rewrite ${plural(inGroups, "fragment")} in ${plural(joined, "group")}${frozen > 0 ? ` and leave ${count(frozen)} frozen` : ""}`, true);
+  if (frozen > 0) return line("info", "Layout:", `${plural(frozen, "small fragment is", "small fragments are")} frozen: other segments cover the neighbours`);
+  return line("good", "Layout:", "there is nothing a compaction would rewrite");
 }
 
 /** The engine's own advice about coverage and segments repeats what the lines above say with an action. */

@@ -1,5 +1,6 @@
 // What the address bar remembers: everything a colleague needs to see the same screen, and nothing secret.
 
+import { UPKEEP } from "../jobs/choice.js";
 import type { Job } from "../jobs/choice.js";
 
 export type Selection =
@@ -100,7 +101,16 @@ function parseJob(p: URLSearchParams): Job | null {
     const index = p.get(kind);
     if (index) return { kind, index };
   }
+  if (p.has("compact")) return { kind: "compact", rows: whole(p.get("compact")) || null };
+  for (const kind of UPKEEP) if (p.has(kind)) return { kind };
   return p.has("create") ? { kind: "create" } : null;
+}
+
+/** What stands behind the name of a job: its index, the rows a fragment should have, or a word, since an empty value looks like a slip. */
+function jobValue(job: Job): string {
+  if ("index" in job) return job.index;
+  if (job.kind === "compact") return job.rows === null ? "table" : String(job.rows);
+  return job.kind === "create" ? "index" : "history";
 }
 
 function parseSelection(text: string | null): Selection | null {
@@ -147,7 +157,7 @@ export function formatState(state: PageState): string {
   if (state.window) p.set("z", state.window.map((x) => trimZeros(x.toFixed(6))).join("-"));
   if (state.query) p.set("q", state.query);
   if (state.changes) p.set("changes", "on");
-  if (state.job) p.set(state.job.kind, state.job.kind === "create" ? "index" : state.job.index);
+  if (state.job) p.set(state.job.kind, jobValue(state.job));
   if (state.segments !== 1) p.set("n", String(state.segments));
   if (state.lesson) p.set("lesson", `${state.lesson.id}.${state.lesson.step + 1}`);
   const text = p.toString().replaceAll("%2F", "/").replaceAll("%3A", ":").replaceAll("%2C", ",");

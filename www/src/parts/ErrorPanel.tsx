@@ -1,7 +1,11 @@
 import type { JSX } from "preact";
 import type { ErrorDocument } from "../engine/documents.js";
 import { explain } from "../lib/errors.js";
+import { count, name, plural } from "../lib/format.js";
 import { Copyable, Icon } from "./basics.js";
+
+/** Objects named one by one; all of them are copied. */
+const LEFT_SHOWN = 4;
 
 /** An error as a person needs it: what happened, to which object, what was changed, what to do. */
 export function ErrorPanel({ failure, target, onRetry, onOther }: {
@@ -15,6 +19,7 @@ export function ErrorPanel({ failure, target, onRetry, onOther }: {
       <dl>
         {e.object && <div><dt>Object</dt><dd><Copyable value={e.object} label="the object" /></dd></div>}
         <div><dt>Changed</dt><dd>{e.changed}</dd></div>
+        {e.left.length > 0 && <div><dt>Left behind</dt><dd><Copyable value={e.left.join("\n")} label="the names of the files">{plural(e.left.length, "file")}: {e.left.slice(0, LEFT_SHOWN).map(name).join(", ")}{e.left.length > LEFT_SHOWN && ` and ${count(e.left.length - LEFT_SHOWN)} more`}</Copyable></dd></div>}
         {e.steps.length > 0 && <div><dt>What to do</dt><dd>{e.steps.length === 1 ? e.steps[0] : <ol>{e.steps.map((step) => <li key={step}>{step}</li>)}</ol>}</dd></div>}
         <div><dt>Code</dt><dd><Copyable value={failure.code} label="the error code" /></dd></div>
       </dl>

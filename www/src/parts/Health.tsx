@@ -40,24 +40,26 @@ function leastIndexed(indices: OpenedTable["show"]["indices"]): string {
 
 const SHOWN = 4;
 
-export function HealthLines({ lines, old, onJob, onShow }: {
-  lines: HealthLine[] | null; old: boolean; onJob: (job: Job) => void; onShow: (index: string) => void;
+export function HealthLines({ lines, layout, old, onJob, onShow }: {
+  lines: HealthLine[] | null; layout: HealthLine | null; old: boolean; onJob: (job: Job) => void; onShow: (index: string) => void;
 }): JSX.Element {
-  if (!lines) return <ul class="health" aria-busy="true"><li class="health-line"><span /><Bone width="42ch" /></li></ul>;
+  const bone = <li class="health-line health-layout" key="bone"><span /><Bone width="42ch" /></li>;
+  if (!lines) return <ul class="health" aria-busy="true">{bone}{bone}</ul>;
   const shown = lines.slice(0, SHOWN);
   const rest = lines.slice(SHOWN);
   const item = (line: HealthLine) => (
-    <li class={`health-line health-${line.severity}`} key={`${line.rule}/${line.index ?? ""}/${line.text}`}>
+    <li class={`health-line health-${line.severity}${line.rule === "layout" ? " health-layout" : ""}`} key={`${line.rule}/${line.index ?? ""}/${line.text}`}>
       <Icon name={line.severity === "good" ? "check" : line.severity === "warning" ? "warn" : "info"} />
       <span class="health-text">{line.subject && <b title={line.subject}>{name(line.subject)}</b>} {name(line.text)}</span>
-      {line.action && line.index !== null && (line.action.kind === "show"
+      {line.action?.kind === "compact" && <button type="button" class="button small" {...latestOnly(old)} onClick={() => onJob({ kind: "compact", rows: null })}>{line.action.label}</button>}
+      {line.action && line.index !== null && line.action.kind !== "compact" && (line.action.kind === "show"
         ? <button type="button" class="button small" onClick={() => onShow(line.index!)}>{line.action.label}</button>
         : <button type="button" class={`button small${line.action.kind === "refresh" ? " primary" : ""}`} {...latestOnly(old)} onClick={() => onJob({ kind: line.action!.kind as "refresh" | "merge", index: line.index! })}>{line.action.label}</button>)}
     </li>
   );
   return (
     <>
-      <ul class="health" aria-label="Health">{shown.map(item)}</ul>
+      <ul class="health" aria-label="Health">{shown.map(item)}{layout ? item(layout) : bone}</ul>
       {rest.length > 0 && (
         <details class="health-more">
           <summary>{count(rest.length)} more</summary>

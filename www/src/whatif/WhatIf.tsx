@@ -7,7 +7,8 @@ import { useAsked } from "../inside/useAsked.js";
 import { compactCount, count, duration, name, plural } from "../lib/format.js";
 import type { Layout } from "../map/model.js";
 import { ErrorPanel } from "../parts/ErrorPanel.js";
-import { Bone, Copyable, Icon } from "../parts/basics.js";
+import { Bone, Copyable, Icon, latestOnly } from "../parts/basics.js";
+import type { Job } from "../jobs/choice.js";
 import type { Session } from "../session.js";
 import { nearestTarget, TARGETS } from "./lanes.js";
 import { Strips } from "./Strips.js";
@@ -16,7 +17,9 @@ import { Strips } from "./Strips.js";
 const DRAWN = 200_000;
 const MOST_SEGMENTS = 64;
 
-export function WhatIf({ session, layout, target, themeStamp }: { session: Session; layout: Layout; target: string | null; themeStamp: number }): JSX.Element {
+export function WhatIf({ session, layout, target, old, themeStamp, onJob }: {
+  session: Session; layout: Layout; target: string | null; old: boolean; themeStamp: number; onJob: (job: Job) => void;
+}): JSX.Element {
   const [rows, setRows] = useState<number | null>(null);
   const [segments, setSegments] = useState(4);
   const [chosen, setChosen] = useState<string | null>(null);
@@ -46,6 +49,7 @@ export function WhatIf({ session, layout, target, themeStamp }: { session: Sessi
         <label class="whatif-slider"><span>Segments a refresh builds <b>{count(segments)}</b></span>
           <input type="range" min={1} max={MOST_SEGMENTS} step={1} value={segments} onInput={(event) => setSegments(Number(event.currentTarget.value))} />
         </label>
+        <button type="button" class="button small" {...latestOnly(old)} onClick={() => onJob({ kind: "compact", rows })}>Compact…</button>
         {rows !== null && <button type="button" class="button small" onClick={() => setRows(null)}>As the table is configured</button>}
       </div>
       {!forecast && [0, 1, 2, 3].map((i) => <p key={i}><Bone width="100%" /></p>)}
