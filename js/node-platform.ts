@@ -5,6 +5,7 @@ import { availableParallelism } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
+import { shownAddress } from "./address.js";
 import { invalid } from "./errors.js";
 import { folderStore } from "./node-fs.js";
 import { setPlatform } from "./platform.js";
@@ -52,7 +53,7 @@ function pathOf(target: string): string {
   try {
     return fileURLToPath(target);
   } catch (error) {
-    throw invalid(`${target} is no address of a folder on this machine: ${(error as Error).message}`);
+    throw invalid(`${shownAddress(target)} is no address of a folder on this machine: ${(error as Error).message}`);
   }
 }
 

@@ -1,4 +1,5 @@
 /** Stores: where a table lies and how to get there. A store is data (its descriptor), plus functions where data is not enough. */
+import { shownAddress } from "./address.js";
 import { azureStore, gcsStore } from "./cloud.js";
 import type { AzureStoreOptions, GcsStoreOptions } from "./cloud.js";
 import { invalid } from "./errors.js";
@@ -330,7 +331,7 @@ export function parseUrl(text: string): URL {
   try {
     return new URL(text);
   } catch {
-    throw invalid(`${text} is no address`);
+    throw invalid(`${shownAddress(text)} is no address`);
   }
 }
 
@@ -362,7 +363,8 @@ export function storeFor(target: string | URL | Store, options?: Store | StoreOp
   const other = /^([a-z][a-z0-9+.-]+):/i.exec(text)?.[1]?.toLowerCase();
   if (other !== undefined && other !== "file") {
     const how = ["http", "https", "s3", "az", "gs"].includes(other) ? `is no whole address: ${other}://…` : `has an address of ${other}:, which cannot be opened: give http:, https:, s3:, az:, gs: or file:`;
-    throw invalid(`${JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text)} ${how}; a folder of that name is ./${other}:…`);
+    const shown = shownAddress(text);
+    throw invalid(`${JSON.stringify(shown.length > 60 ? `${shown.slice(0, 60)}…` : shown)} ${how}; a folder of that name is ./${other}:…`);
   }
   return nodeFsStore(text);
 }

@@ -240,7 +240,9 @@ async function column(invocation: Invocation, table: Table, path: string, signal
   const where = { ...(fragment === undefined ? {} : { fragment }), signal };
   if (file !== undefined) {
     const bytes = await table.column(path, { ...where, ...(limit === undefined ? {} : { limit }) });
-    await writeFile(file, bytes);
+    await writeFile(file, bytes).catch((error: unknown) => {
+      throw new UsageError(`${file} cannot be written (${(error as NodeJS.ErrnoException).code ?? String(error)}); the table was only read`);
+    });
     if (invocation.flag("json")) print({ ...heading(table), column: path, file, bytes: bytes.length });
     return;
   }

@@ -150,16 +150,21 @@ export function parse(argv: string[]): Invocation {
   return invocation(name as CommandName, parsed.positionals, values);
 }
 
-/** `--at -1` as `--at=-1`: the parser would take the number for an option, and the person would not hear what is wrong with it. */
+/**
+ * `--at -1` as `--at=-1`: the parser would take the number for an option, and the person would not hear what is wrong with it. A number
+ * that follows no such option is the last argument, the value of a probe.
+ */
 function joinNegative(argv: string[], known: Record<string, { type: "boolean" | "string" }>): string[] {
   const joined: string[] = [];
+  const last: string[] = [];
   for (const word of argv) {
     const before = joined.at(-1);
     if (/^-\d/.test(word) && before?.startsWith("--") && !before.includes("=") && known[before.slice(2)]?.type === "string" && !joined.includes("--")) {
       joined[joined.length - 1] = `${before}=${word}`;
-    } else joined.push(word);
+    } else if (/^-\d/.test(word) && !joined.includes("--")) last.push(word);
+    else joined.push(word);
   }
-  return joined;
+  return last.length === 0 || joined.includes("--") ? [...joined, ...last] : [...joined, "--", ...last];
 }
 
 function invocation(command: CommandName | null, positionals: string[], values: Record<string, unknown>): Invocation {

@@ -7,6 +7,7 @@ use uuid::Uuid;
 use super::leftovers::{Folder, Removal};
 use super::references::References;
 use crate::error::{Error, Result};
+use crate::refresh::commit::UNNAMED_FOR_MS;
 use crate::refresh::plan::FORMAT;
 use crate::table::Table;
 
@@ -14,8 +15,9 @@ use crate::table::Table;
 pub const ORPHANS: &str = "orphans";
 /// Age after which Lance takes what nothing names for abandoned, milliseconds: ours when none is stated.
 const WEEK_MS: u64 = 7 * 24 * 3_600_000;
-/// A build that is still running may own what is younger, milliseconds.
-const DAY_MS: u64 = 24 * 3_600_000;
+/// A build that is still running may own what is younger, milliseconds. Older files are named by no commit of ours any more, so
+/// nothing can come between looking and deleting.
+const DAY_MS: u64 = UNNAMED_FOR_MS as u64;
 
 /// Options of `orphans`; every key is optional.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -336,24 +336,27 @@ fn tail_of(chunks: &[bytes::Bytes]) -> Vec<u8> {
 }
 
 /// Compares a segment's folder with the sizes recorded for it; a store that cannot list is believed.
-pub async fn check_sizes(store: &Store, folder: &str, files: &[BuiltFile]) -> Result<()> {
+pub async fn check_sizes(store: &Store, folder: &str, files: &[BuiltFile]) -> Result<Option<i64>> {
     if !store.can_list() {
-        return Ok(());
+        return Ok(None);
     }
     let listed = match store.list(folder).await {
         Ok(listed) => listed,
-        Err(error) if crate::store::is_listing_refused(&error) => return Ok(()),
+        Err(error) if crate::store::is_listing_refused(&error) => return Ok(None),
         Err(error) => return Err(error),
     };
+    let mut youngest = None;
     for file in files {
-        let found = listed.iter().find(|entry| entry.name == file.path).map(|entry| entry.size);
+        let entry = listed.iter().find(|entry| entry.name == file.path);
+        youngest = youngest.max(entry.and_then(|entry| entry.modified_ms));
+        let found = entry.map(|entry| entry.size);
         if found != Some(file.size) {
             let found = found.map_or("is not there".to_owned(), |size| format!("has {size} bytes"));
             let path = format!("{folder}/{}", file.path);
             return Err(Error::corrupt(&path, format!("{found}, {} were written", file.size)));
         }
     }
-    Ok(())
+    Ok(youngest)
 }
 
 /// Deletes what an attempt staged; the paths that could not be deleted.

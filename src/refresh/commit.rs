@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use async_trait::async_trait;
+use uuid::Uuid;
 
 use super::build::{check_sizes, discard};
 use super::check::check_plan;
@@ -11,13 +12,18 @@ use super::report::RefreshReport;
 use super::task::BuiltSegment;
 use super::verify::{Verdict, verify};
 use crate::coverage::sets::{declared, established};
-use crate::error::{Changed, Error, Result};
+use crate::error::{Changed, Error, ErrorCode, Result};
 use crate::store::Store;
 use crate::table::Table;
 use crate::table::publish::{Decision, OnCommitting, Proposal, Published, publish, tell_nobody};
 
 /// How long files that were seen whole are taken to be there, in milliseconds.
 const CHECKED_FOR_MS: i64 = 3_600_000;
+/// Files that no version names are not removed by us (`orphans`) before they are this old, in milliseconds.
+pub const UNNAMED_FOR_MS: i64 = 24 * 3_600_000;
+/// And none is named for the first time once it is this old: whoever found it abandoned may be about to delete it. The two hours
+/// between are for requests on their way and for clocks that differ.
+const NAMED_WITHIN_MS: i64 = UNNAMED_FOR_MS - 2 * 3_600_000;
 
 /// Publishes what was built for a plan in one CreateIndex transaction, or says truthfully why not. The table returned is at
 /// the version committed (or found current when there was nothing to do).
@@ -79,7 +85,8 @@ struct Built<'a> {
 }
 
 impl Built<'_> {
-    /// Whether the files are there: Lance removes what no manifest names after some days, and a machine may sleep that long.
+    /// Whether the files are there, and young enough: what no manifest names is removed after some days by Lance, after one by
+    /// `orphans` if it is told so, and a machine may sleep that long.
     async fn check_files(&self, store: &Store) -> Result<()> {
         let now = store.env().now_ms();
         let fresh = |then: i64| (0..CHECKED_FOR_MS).contains(&now.saturating_sub(then));
@@ -88,7 +95,12 @@ impl Built<'_> {
         }
         // What was built a moment ago was looked at then.
         for segment in self.built.iter().filter(|segment| !segment.seen_ms.is_some_and(fresh)) {
-            check_sizes(store, &format!("_indices/{}", segment.uuid), &segment.files).await?;
+            let listed = check_sizes(store, &format!("_indices/{}", segment.uuid), &segment.files).await?;
+            if let Some(written) = listed.or(segment.seen_ms)
+                && now.saturating_sub(written) > NAMED_WITHIN_MS
+            {
+                return Err(too_old(&self.plan.index.target.name, segment.uuid, now.saturating_sub(written)));
+            }
         }
         self.checked_ms.set(Some(now));
         Ok(())
@@ -101,6 +113,10 @@ impl Proposal for Built<'_> {
         &self.plan.index.target.name
     }
 
+    async fn still(&self, latest: &Table) -> Result<()> {
+        self.check_files(latest.store()).await
+    }
+
     async fn decide(&self, latest: &Table) -> Result<Decision> {
         self.check_files(latest.store()).await?;
         Ok(match verify(latest, self.plan, self.built).await? {
@@ -110,6 +126,16 @@ impl Proposal for Built<'_> {
             }
         })
     }
+}
+
+fn too_old(index: &str, uuid: Uuid, age_ms: i64) -> Error {
+    let text = format!(
+        "segment {uuid} of index {index} was built {} hours ago; after {} hours without a version that names them its files may be removed as \
+         abandoned at any moment: build it again. Nothing was committed",
+        age_ms / 3_600_000,
+        UNNAMED_FOR_MS / 3_600_000
+    );
+    Error::new(ErrorCode::StalePlan, text).with("index", index).with("segment", uuid.to_string())
 }
 
 /// Files of the built segments, each in its own segment's folder: nothing else is ever deleted on a document's word.

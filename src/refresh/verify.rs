@@ -396,14 +396,15 @@ impl Attempt<'_> {
         }
     }
 
+    /// Fragments that were built from other values than they have now.
+    fn outdated(&self) -> RoaringBitmap {
+        let other = |change: &Change| matches!(change, Change::Rewritten | Change::Overlaid);
+        self.changes.iter().filter(|(_, change)| other(change)).map(|(fragment, _)| *fragment).collect()
+    }
+
     /// A segment whose file holds other values than a fragment has now must not stand beside one that covers that fragment.
     fn drop_outdated(&mut self, built: &[BuiltSegment], claims: &mut BTreeMap<Uuid, RoaringBitmap>) {
-        let outdated: RoaringBitmap = self
-            .changes
-            .iter()
-            .filter(|(_, change)| matches!(change, Change::Rewritten | Change::Overlaid))
-            .map(|(fragment, _)| *fragment)
-            .collect();
+        let outdated = self.outdated();
         let others: Vec<(Uuid, RoaringBitmap)> =
             self.staying().into_iter().map(|(s, covers)| (s.uuid, covers & &outdated)).filter(|(_, o)| !o.is_empty()).collect();
         for segment in built {
@@ -470,6 +471,9 @@ impl Attempt<'_> {
             check_details(self.method, &target.name, &kept, built)?;
         }
         let incoming = covers.values().fold(RoaringBitmap::new(), |all, covers| all | covers);
+        // Ids come back with a restored version: a segment that was to go may stay after all, for a fragment that was built as another.
+        let built_otherwise =
+            &self.outdated() & built.iter().flat_map(|b| b.fragments.iter().copied()).collect::<RoaringBitmap>();
         let cleared = set_of(self.plan.segments.iter().filter(|s| s.fate == Fate::Kept).map(|s| s.uuid));
         let mut freshness = Freshness::new(self.table, self.method).await?;
         let mut named = self.lineage.as_ref().map(Lineage::held).unwrap_or_default();
@@ -483,10 +487,13 @@ impl Attempt<'_> {
             if freshness.domain(segment) != target.row_domain {
                 return Err(self.plan_again(segment, "it stores another kind of row identity than what was built"));
             }
+            let bitmap = segment.fragment_bitmap.clone().unwrap_or_default();
+            if !(&effective(&bitmap, &self.live) & &built_otherwise).is_empty() {
+                return Err(self.plan_again(segment, "it covers fragments that had other values when they were built"));
+            }
             if cleared.contains(&segment.uuid) {
                 continue;
             }
-            let bitmap = segment.fragment_bitmap.clone().unwrap_or_default();
             if !freshness.check(segment, &(&incoming - &bitmap)).await?.stale.is_empty() {
                 return Err(self.plan_again(segment, "it holds old rows of fragments that were built and has to be absorbed"));
             }

@@ -87,6 +87,14 @@ pub trait Proposal {
     /// # Errors
     /// Whatever makes the change impossible; it ends the loop with nothing committed.
     async fn decide(&self, latest: &Table) -> Result<Decision>;
+
+    /// Asked once more before the manifest is sent, when much time went by since it was decided on.
+    ///
+    /// # Errors
+    /// What makes the change impossible by now; nothing was committed.
+    async fn still(&self, _latest: &Table) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// What is about to be committed: enough to find out later what became of it, whoever is still there to ask.
@@ -229,12 +237,13 @@ impl Run<'_> {
             version: next,
         })
         .await?;
-        if latest.store().env().now_ms().saturating_sub(started) > SLEPT_MS
-            && latest.latest().await?.version() != latest.version()
-        {
-            let why = "other writers committed while this attempt was made".to_owned();
-            self.attempts.push(Attempt::new(next, "lost", Some(why)));
-            return Ok(None);
+        if latest.store().env().now_ms().saturating_sub(started) > SLEPT_MS {
+            self.proposal.still(&latest).await?;
+            if latest.latest().await?.version() != latest.version() {
+                let why = "other writers committed while this attempt was made".to_owned();
+                self.attempts.push(Attempt::new(next, "lost", Some(why)));
+                return Ok(None);
+            }
         }
         match latest.put_next(NextVersion { version: next, manifest, transaction: &transaction }).await? {
             CommitOutcome::Landed(landed) => {

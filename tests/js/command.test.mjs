@@ -162,6 +162,27 @@ test("an address that is none is a mistake of the caller's", async () => {
   }
 });
 
+test("an address that was not understood is shown without what is secret in it", async () => {
+  const addresses = [
+    "http://user:SECRET@127.0.0.1:99999/x", "http://user:SECRET@[::1/x", "https://user:SECRET@ho st/x", "http://user:SECRET@/x", "http://user:SEC?SECRET#@ho st/x",
+    "file://user:SECRET@host/x", "ftp://user:SECRET@h/x", "user:SECRET@host/x", "http://ho st/x?sig=SECRET",
+  ];
+  await Promise.all(addresses.map(async (address) => {
+    const { status, stdout, stderr } = await command(["show", address, "--json"]);
+    assert.notEqual(status, 0, address);
+    assert.doesNotMatch(stdout + stderr, /SECRET/, address);
+  }));
+});
+
+test("a negative number is a value, and a file that cannot be written the caller's mistake", async () => {
+  const before = await json(["probe", table("fragments_200"), "k_idx", ">=", "-5"]);
+  assert.equal(before.status, 0, before.stderr);
+  const after = await command(["probe", table("fragments_200"), "k_idx", ">=", "--json", "--", "-5"]);
+  assert.deepEqual(before.document, JSON.parse(after.stdout));
+  const { status, document } = await json(["column", table("fragments_200"), "k", "--arrow", path.join(TABLES, "no", "such", "folder")]);
+  assert.deepEqual([status, document.error?.code ?? document.code], [2, "INVALID_ARGUMENT"]);
+});
+
 test("text for people holds nothing that a terminal obeys", async () => {
   const { status, stderr } = await command(["plan", table("fragments_200"), "\x1b[2J\u202ek\n_idx"]);
   assert.equal(status, 1);
