@@ -23,7 +23,7 @@ export interface BuiltSegment {
   stats: Record<string, Json>;
   /** Objects this build wrote, relative to the branch's root. */
   staged: string[];
-  /** When its files were last seen whole, Unix milliseconds; absent = nobody looked. */
+  /** When the first of its files was sent, Unix milliseconds; they were seen whole after that. Absent = nobody looked. */
   seen_ms?: Count;
   copy_of: string | null;
   /** The segments whose files it was made of; absent when all was read from the column. */

@@ -78,6 +78,8 @@ pub async fn build_segment_as(
         value: task.index.details()?.filter(|_| copy_of.is_none()).unwrap_or_else(|| index.details.value.clone()),
     });
     let index_version = index.index_version;
+    // Not after the last of them: a machine may sleep in between, and files are as old as when they were written.
+    let seen_ms = store.env().now_ms();
     let (files, staged) = upload(store, uuid, index).await?;
     Ok(BuiltSegment {
         format: FORMAT,
@@ -95,7 +97,7 @@ pub async fn build_segment_as(
         files,
         stats,
         staged,
-        seen_ms: Some(store.env().now_ms()),
+        seen_ms: Some(seen_ms),
         copy_of: copy_of.map(|copy| copy.uuid),
         merged_from,
     })

@@ -140,7 +140,8 @@ pub struct BuiltSegment {
     pub stats: Map<String, Value>,
     /// Objects this build wrote, relative to the table.
     pub staged: Vec<String>,
-    /// When its files were last seen whole on the store, Unix milliseconds of whoever built it; absent = nobody looked.
+    /// When the first of its files was sent, Unix milliseconds of whoever built it; they were seen whole on the store after that.
+    /// Absent = nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen_ms: Option<i64>,
     /// The segment it is a copy of; null when it was built from the column.

@@ -524,7 +524,7 @@ impl Attempt<'_> {
     fn plan_again(&self, segment: &IndexMetadata, what: &str) -> Error {
         let name = &self.plan.index.target.name;
         let text = format!(
-            "segment {} of index {name} is not among those planned with, and {what}; plan again. Nothing was committed",
+            "segment {} of index {name} stays otherwise than it was planned, and {what}; plan again. Nothing was committed",
             segment.uuid
         );
         Error::new(ErrorCode::IndexChanged, text).with("index", name.as_str()).with("segment", segment.uuid.to_string())

@@ -84,7 +84,8 @@ impl Disk {
         };
         let above = |version| objects.range(file_path(u64::MAX)..file_path(version));
         let newest = version.is_some_and(|version| above(version).all(|(_, lives)| lives.last().unwrap().deleted.is_some()));
-        if newest {
+        let taken = create && objects.get(path).and_then(|lives| lives.last()).is_some_and(|life| life.deleted.is_none());
+        if newest && !taken {
             nothing_is_missing(&objects, path, &data);
         }
         let lives = objects.entry(path.to_owned()).or_default();
