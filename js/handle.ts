@@ -15,6 +15,10 @@ interface TableInfo {
   schema: FieldInfo[];
 }
 
+// The engine keeps tables by number. One that was never closed is closed when its handle is collected, if its engine still lives. Not when
+// the `Table` is: a job that runs needs the handle only, and the caller may have let go of the table.
+const forgotten = new FinalizationRegistry<{ engine: Engine; id: number }>(({ engine, id }) => closeIn(engine, id));
+
 /** @internal An open table, as jobs that run on it need it. */
 export class Handle {
   readonly engine: Engine;
@@ -30,6 +34,7 @@ export class Handle {
     this.store = store;
     this.onRequest = onRequest;
     this.#info = this.#read();
+    forgotten.register(this, { engine, id }, this);
   }
 
   /** The version it is at, as last read. */
@@ -48,12 +53,12 @@ export class Handle {
     if (this.#closed) throw invalid("the table is closed");
   }
 
-  /** Lets the engine forget the table; false when it was told before. */
-  close(): boolean {
-    if (this.#closed) return false;
+  /** Lets the engine forget the table. */
+  close(): void {
+    if (this.#closed) return;
     this.#closed = true;
     closeIn(this.engine, this.id);
-    return true;
+    forgotten.unregister(this);
   }
 
   /** Asks the engine something about this table. */
@@ -69,7 +74,7 @@ export class Handle {
   }
 }
 
-/** @internal Closes the table of this number, unless its engine is gone with all its tables. */
-export function closeIn(engine: Engine, id: number): void {
+/** Closes the table of this number, unless its engine is gone with all its tables. */
+function closeIn(engine: Engine, id: number): void {
   if (engine.crash === null) engine.sync((glue) => glue.closeTable(id));
 }

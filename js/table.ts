@@ -2,7 +2,7 @@
 import { aborted, currentEngine } from "./engine.js";
 import type { Engine } from "./engine.js";
 import { invalid, WhetstoneError } from "./errors.js";
-import { closeIn, Handle } from "./handle.js";
+import { Handle } from "./handle.js";
 import { commitSegments, runChange, runCompaction, runPlan, runUpkeep } from "./jobs.js";
 import type { CompactionOptions, CompactionPlan, CompactionReport, ForecastOptions, LayoutForecast, Pair, SqlResult } from "./layout-types.js";
 import type { ChangeOptions, ChangePlan, ChangeReport, NewValues, RowChoice } from "./sandbox-types.js";
@@ -18,9 +18,6 @@ import type {
   UpkeepReports, VersionInfo,
 } from "./types.js";
 
-// The engine keeps tables by number. One that was never closed is closed when its handle is collected, if its engine still lives.
-const forgotten = new FinalizationRegistry<{ engine: Engine; id: number }>(({ engine, id }) => closeIn(engine, id));
-
 /** A table at one version. Made by {@link open}. */
 export class Table {
   readonly #handle: Handle;
@@ -28,7 +25,6 @@ export class Table {
   /** @internal */
   constructor(engine: Engine, id: number, store: Store, onRequest: ((event: RequestEvent) => void) | undefined) {
     this.#handle = new Handle(engine, id, store, onRequest);
-    forgotten.register(this, { engine, id }, this);
   }
 
   /** Address of the table. */
@@ -403,7 +399,7 @@ export class Table {
 
   /** Lets go of the handle; every later call is an error. */
   close(): void {
-    if (this.#handle.close()) forgotten.unregister(this);
+    this.#handle.close();
   }
 
   [Symbol.dispose](): void {

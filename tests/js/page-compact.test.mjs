@@ -141,12 +141,8 @@ test("every state of the dialog, wide and on a phone, light and dark: no finding
     await page.waitForSelector(".run-workers b", WAIT);
     await check("running");
     await dialog.getByRole("button", { name: "Cancel" }).click(WAIT);
-    const ms = await page.evaluate(async () => {
-      const start = performance.now();
-      while (performance.now() - start < 5000 && !/Cancelled/.test(document.querySelector("dialog").textContent)) await new Promise((resolve) => setTimeout(resolve, 5));
-      return performance.now() - start;
-    });
-    assert.ok(ms < 200, `${ms} ms`);
+    // Answered while its reads are still held back: nobody waits for them.
+    await page.waitForFunction(() => /Cancelled/.test(document.querySelector("dialog").textContent), undefined, WAIT);
     release();
     gate = null;
     await page.waitForSelector(".plan > .note", WAIT);
@@ -208,7 +204,7 @@ test("a tagged reuse history: an eager compaction is refused by name, a deferred
   assert.match(plain(await page.locator(".plan .error").innerText()), /UNSUPPORTED_FEATURE/);
   assert.match(plain(await page.locator(".plan .error").innerText()), /only with defer_index_remap/);
   assert.match(plain(await page.locator(".plan .error h2").innerText()), /Only with the indexes left alone/);
-  assert.match(plain(await page.locator(".health").innerText()), /Layout: a compaction cannot be planned/);
+  assert.match(plain(await page.locator(".health").innerText()), /Layout: a compaction would rewrite 4 fragments in 2 groups/);
   await shot(page, "page-compact-tagged");
   await page.locator("dialog").getByText("Leave the indexes alone").click();
   const handle = await openTable(target);

@@ -6,6 +6,8 @@ import path from "node:path";
 import test from "node:test";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { Worker } from "node:worker_threads";
 import { buildSegment, hostStore, memoryStore, open, WhetstoneError, WorkerPool } from "whetstone";
 import { serve } from "whetstone/serve";
@@ -299,3 +301,18 @@ test("a closed pool takes no jobs; one that is closed in a job ends it", async (
 function slack() {
   return 250;
 }
+
+test("a job keeps its table, though nobody else does and what nobody keeps is collected all the time", async (t) => {
+  const folder = copyTable(t, "fragments_200");
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc");
+  const start = async () => {
+    const table = await open(folder);
+    return table.run(await table.planRefresh("k_idx", { segments: 3 }), { onProgress: collect, onCommitting: collect });
+  };
+  const all = setInterval(collect, 1);
+  t.after(() => clearInterval(all));
+  const report = await start();
+  assert.equal(report.outcome ?? "committed", "committed");
+  assert.ok(report.version > report.version_before);
+});
