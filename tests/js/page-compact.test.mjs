@@ -206,7 +206,7 @@ test("a tagged reuse history: an eager compaction is refused by name, a deferred
   assert.match(plain(await page.locator(".plan .error h2").innerText()), /Only with the indexes left alone/);
   assert.match(plain(await page.locator(".health").innerText()), /Layout: a compaction would rewrite 4 fragments in 2 groups/);
   await shot(page, "page-compact-tagged");
-  await page.locator("dialog").getByText("Leave the indexes alone").click();
+  await page.locator("dialog label").filter({ hasText: "Leave the indexes alone" }).click();
   const handle = await openTable(target);
   const plan = await handle.planCompaction({ defer_index_remap: true });
   await page.waitForSelector(".plan-body .fate", WAIT);
