@@ -132,12 +132,7 @@ def test_two_creations_of_one_name(round, request, tmp_path):
     started = [
         command.start("create-index", target, tables.INDEX, "v", method, "--num-segments", "2", "--json", env=host.environment) for method in METHODS
     ]
-    done, refused = [], []
-    for process in started:
-        try:
-            done.append(command.finish(process))
-        except command.Failed as failed:
-            refused.append(failed)
+    done, refused = command.finish_all(started)
     assert len(done) == 1 and [f.code for f in refused] == ["INDEX_EXISTS"]
     assert refused[0].changed == "nothing", "what the loser built is removed"
     path = host.local(target)

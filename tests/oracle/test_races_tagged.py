@@ -73,12 +73,7 @@ def test_jobs_while_lance_commits(name, other, fixtures, webdav):
     jobs += [("refresh", indexes[0]), ("create-index", "made", "i", "BTREE", "--num-segments", 2), ("create-index", "made", "i", "BTREE")]
     started = [command.start(job[0], target, *job[1:], "--json") for job in jobs]
     done = histories.at_work(path, works(path, key, other), lambda: all(p.poll() is not None for p in started))
-    reports, refused = [], []
-    for process in started:
-        try:
-            reports.append(command.finish(process))
-        except command.Failed as failed:
-            refused.append(failed)
+    reports, refused = command.finish_all(started)
     assert all(f.changed == "nothing" and f.code in REFUSALS for f in refused), [str(f) for f in refused]
     landed = {r["transaction"]: r["version"] for r in reports if r["transaction"]}
     assert landed, (done, [str(f) for f in refused])

@@ -75,6 +75,16 @@ def as_set(found):
     return sorted(json.dumps(row, default=str, sort_keys=True) for row in found)
 
 
+def compacted_by_lance(path, filters):
+    """Lance compacts, and its rows and answers stay; the rows."""
+    expected = as_set(rows(path))
+    lance.dataset(str(path)).optimize.compact_files()
+    oracle.healthy(path)
+    oracle.agree_without_plan(path, filters)
+    assert as_set(rows(path)) == expected
+    return expected
+
+
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_lance_finds_the_rows_and_goes_on(name, tmp_path):
     columns, column, method, filters = SCHEMAS[name]
@@ -127,11 +137,7 @@ def test_lance_finds_the_rows_and_goes_on(name, tmp_path):
     oracle.healthy(path)
     assert refreshed["established"] == again["fragments_added"]
     oracle.agree(path, "v_idx", filters)
-    expected = as_set(rows(path))
-    lance.dataset(str(path)).optimize.compact_files()
-    oracle.healthy(path)
-    oracle.agree_without_plan(path, filters)
-    assert as_set(rows(path)) == expected
+    expected = compacted_by_lance(path, filters)
     last = steps(path, ["open"], ["append", 5, {}], ["drop", "v_idx"])
     assert last[1]["first_row"] == 650 and last[2]["segments_removed"] >= 1
     assert lance.dataset(str(path)).count_rows() == len(expected) + 5
@@ -253,11 +259,7 @@ def test_compacted_in_memory_and_taken_along(name, defer, tmp_path):
     lance.dataset(str(path)).optimize.optimize_indices()
     oracle.fully_covered(path, "v_idx")
     oracle.agree(path, "v_idx", filters)
-    expected = as_set(rows(path))
-    lance.dataset(str(path)).optimize.compact_files()
-    oracle.healthy(path)
-    oracle.agree_without_plan(path, filters)
-    assert as_set(rows(path)) == expected
+    expected = compacted_by_lance(path, filters)
 
     # And so do we.
     answers = steps(path, ["open"], ["append", 20, {"rowsPerFragment": 10}], ["compact", {}], ["refresh", "v_idx", {}])

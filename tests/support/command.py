@@ -43,6 +43,17 @@ def finish(process, timeout=120):
     return json.loads(out)
 
 
+def finish_all(started):
+    """Waits for commands that run at once: the documents of those that worked, and what the others failed with."""
+    done, failed = [], []
+    for process in started:
+        try:
+            done.append(finish(process))
+        except Failed as error:
+            failed.append(error)
+    return done, failed
+
+
 def run(*arguments, env=None, timeout=120):
     """Runs with --json and returns the document; raises Failed with the typed code otherwise."""
     return finish(start(*arguments, "--json", env=env), timeout)
