@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help start build check test test-all bench fuzz fmt setup wasm core package samples test-package test-oracle test-bad test-stores
+.PHONY: help start build check test test-all bench simulate fuzz fmt setup wasm core package samples test-package test-oracle test-bad test-stores
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,12 @@ bench: package ## Refresh, building and decoding speed against Lance on this mac
 	@scripts/python.sh tests/bench/decode.py
 	@scripts/python.sh tests/bench/forecast.py
 	@scripts/python.sh tests/bench/histories.py
+
+simulate: ## Commits under races and faults, in virtual time, optimised (SEEDS=100000 runs, from FIRST=0)
+	@scripts/setup.sh native
+	CARGO_PROFILE_QUICK_DEBUG_ASSERTIONS=true CARGO_PROFILE_QUICK_OVERFLOW_CHECKS=true CARGO_PROFILE_QUICK_INCREMENTAL=false \
+	WHETSTONE_SIM_FIRST=$(or $(FIRST),0) WHETSTONE_SIM_SEEDS=$(or $(SEEDS),100000) RUST_BACKTRACE=0 \
+	cargo test --locked --profile quick --test simulation -- --nocapture whatever
 
 fuzz: ## Feed every parser of foreign bytes (FUZZ_RUNS=200000 inputs each)
 	@scripts/fuzz.sh $(or $(FUZZ_RUNS),200000)

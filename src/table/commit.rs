@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::handle::{Table, transaction_of};
 use super::reading::{manifest_path, read_manifest};
-use super::succession::{Ours, Place, created_newest, is_strong, place_of};
+use super::succession::{Ours, Place, created_newest, is_still_there, is_strong, place_of};
 use crate::error::{Changed, Error, ErrorCode, Result};
 use crate::format::manifest::ManifestFile;
 use crate::format::naming::Naming;
@@ -28,6 +28,8 @@ pub enum CommitOutcome {
         taken: Option<Table>,
         /// One clause for a report.
         why: String,
+        /// Whether the store answered: otherwise the request may still arrive.
+        answered: bool,
     },
     /// The version carried our transaction but is none of the history: higher ones were there before it, and the versions
     /// between had been cleaned up. Nothing was committed by us.
@@ -55,6 +57,12 @@ impl Table {
     /// Puts the transaction file, creates the manifest of `next` (this table's version plus one) if there is none, and finds
     /// out what became of it. An error means that nothing was committed and (apart from the transaction file) written.
     pub async fn put_next(&self, next: NextVersion<'_>) -> Result<CommitOutcome> {
+        self.put_transaction(&next).await?;
+        self.put_manifest(next).await
+    }
+
+    /// Puts the transaction file, which has to be there before a manifest names it.
+    pub(super) async fn put_transaction(&self, next: &NextVersion<'_>) -> Result<()> {
         if self.version().checked_add(1) != Some(next.version) {
             return Err(Error::internal(format!("version {} does not follow {}", next.version, self.version())));
         }
@@ -64,11 +72,21 @@ impl Table {
                 format!("version {} is detached from the table's history and cannot be committed on", self.version()),
             ));
         }
+        let put = self.store().put(&transaction_path(next.transaction), vec![next.transaction.encode()]).await;
+        put.map_err(|error| error.with_changed(Changed::Staged))
+    }
+
+    /// Takes the transaction file away: of a commit that is certain not to be, nobody looks for it. Failing to delete it harms nobody.
+    pub(super) async fn drop_transaction(&self, transaction: &Transaction) {
+        let _ = self.store().delete(&transaction_path(transaction)).await;
+    }
+
+    /// [`put_next`](Table::put_next), once the transaction file is there.
+    pub(super) async fn put_manifest(&self, next: NextVersion<'_>) -> Result<CommitOutcome> {
         let store = self.store();
-        let txn = format!("_transactions/{}", next.transaction.file_name());
-        store.put(&txn, vec![next.transaction.encode()]).await.map_err(|error| error.with_changed(Changed::Staged))?;
         let path = manifest_path(self.naming(), next.version);
         let created = store.put_create(&path, vec![next.manifest.clone()]).await;
+        let (taken, answered) = (matches!(created, Ok(Created::Exists)), !matches!(created, Ok(Created::Unclear(_))));
         let clue = match created {
             // "Created" alone is not believed: some stores overwrite and say the same.
             Ok(Created::Yes(tag)) => {
@@ -83,17 +101,17 @@ impl Table {
             Ok(Created::Unclear(error)) => Some(error.message().to_owned()),
             Err(error) => {
                 // Refused before anything was stored.
-                let _ = store.delete(&txn).await;
+                self.drop_transaction(next.transaction).await;
                 return Err(error.with_changed(Changed::Staged));
             }
         };
-        let outcome = match self.resolve(&next.transaction.uuid, next.version, clue).await {
+        let outcome = match self.resolve(&next.transaction.uuid, next.version, clue, taken).await {
+            CommitOutcome::Lost { taken, why, .. } => CommitOutcome::Lost { taken, why, answered },
             CommitOutcome::Landed(table) => self.placed(table, next.transaction, Some(next.manifest.len() as u64)).await,
             other => other,
         };
         if matches!(outcome, CommitOutcome::Lost { taken: Some(_), .. } | CommitOutcome::Overtaken { left: None, .. }) {
-            // A definite loss: our transaction will never be looked for. Failing to delete it harms nobody.
-            let _ = store.delete(&txn).await;
+            self.drop_transaction(next.transaction).await;
         }
         Ok(outcome)
     }
@@ -127,8 +145,9 @@ impl Table {
         }
     }
 
-    /// Whose is `version`? Reads it back until that is certain, at most three times.
-    pub async fn resolve(&self, uuid: &str, version: u64, clue: Option<String>) -> CommitOutcome {
+    /// Whose is `version`? Reads it back until that is certain, at most three times. `taken`: the store said that it was there before
+    /// ours was sent.
+    async fn resolve(&self, uuid: &str, version: u64, clue: Option<String>, taken: bool) -> CommitOutcome {
         let mut last = None;
         for attempt in 0..TRIES {
             if attempt > 0 {
@@ -142,10 +161,13 @@ impl Table {
                         Err(error) => CommitOutcome::Unknown(error.with_changed(Changed::Committed)),
                     };
                 }
+                Ok(Some((_, Some(_)))) if !taken && !matches!(is_still_there(self).await, Ok(true)) => {
+                    return CommitOutcome::Unknown(not_known(uuid, version, &taken_later(version)));
+                }
                 Ok(Some((file, Some(_)))) => {
                     let why = clue.unwrap_or_else(|| "the store let another writer replace our manifest".to_owned());
                     return match self.adopt(file) {
-                        Ok(table) => CommitOutcome::Lost { taken: Some(table), why },
+                        Ok(table) => CommitOutcome::Lost { taken: Some(table), why, answered: taken },
                         Err(error) => CommitOutcome::Unknown(not_known(uuid, version, error.message())),
                     };
                 }
@@ -158,11 +180,23 @@ impl Table {
             if attempt + 1 == TRIES
                 && let (Some(clue), Ok(None)) = (&clue, owner(self.store(), self.naming(), version).await)
             {
-                return CommitOutcome::Lost { taken: None, why: clue.clone() };
+                return CommitOutcome::Lost { taken: None, why: clue.clone(), answered: false };
             }
         }
         CommitOutcome::Unknown(not_known(uuid, version, &last.unwrap_or_default()))
     }
+}
+
+/// Why another's manifest under our number proves nothing.
+pub(super) fn taken_later(version: u64) -> String {
+    format!(
+        "version {version} is another writer's, but what it would follow was cleaned up meanwhile: ours may have been there before, and \
+         cleaned up too"
+    )
+}
+
+fn transaction_path(transaction: &Transaction) -> String {
+    format!("_transactions/{}", transaction.file_name())
 }
 
 fn not_known(uuid: &str, version: u64, why: &str) -> Error {

@@ -9,7 +9,8 @@ use futures::future::LocalBoxFuture;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::commit::{CommitOutcome, NextVersion};
+use super::commit::{CommitOutcome, NextVersion, taken_later};
+use super::succession::is_still_there;
 use super::{At, Table};
 use crate::coverage::prune::LeftOut;
 use crate::error::{Changed, Error, ErrorCode, Result};
@@ -56,6 +57,14 @@ pub struct IndexChange {
     pub left_out: Vec<LeftOut>,
     /// Properties of the transaction.
     pub properties: &'static [(&'static str, &'static str)],
+}
+
+impl IndexChange {
+    /// Whether a manifest with this change names files that no version named before.
+    fn names_files(&self) -> bool {
+        let data = self.data.as_ref().is_some_and(|data| !data.fragments.added.is_empty() || !data.fragments.updated.is_empty());
+        data || !self.new.is_empty()
+    }
 }
 
 /// What one attempt is to do.
@@ -159,7 +168,16 @@ impl Attempt {
 /// commit landed, and then nothing is deleted. The detail `attempts` lists every attempt.
 pub async fn publish(table: &Table, proposal: &dyn Proposal, committing: &OnCommitting<'_>) -> Result<Published> {
     let uuid = table.store().env().uuid();
-    let mut run = Run { proposal, committing, uuid, attempts: Vec::new(), pending: None, refused: 0, newest: table.clone() };
+    let mut run = Run {
+        proposal,
+        committing,
+        uuid,
+        attempts: Vec::new(),
+        pending: None,
+        unanswered: Vec::new(),
+        refused: 0,
+        newest: table.clone(),
+    };
     match run.try_on().await {
         // Whatever ended it, a request of ours that seemed lost may still arrive.
         Err(error) => Err(run.not_certain(error)),
@@ -177,12 +195,22 @@ struct Run<'a> {
     committing: &'a OnCommitting<'a>,
     uuid: Uuid,
     attempts: Vec<Attempt>,
-    /// A version that may yet become ours: its request got no answer, and it is not there.
-    pending: Option<(u64, IndexChange)>,
+    /// What may yet become a version: its request got no answer, and it is not there.
+    pending: Option<Pending>,
+    /// Versions of others that were there where requests of ours went that got no answer.
+    unanswered: Vec<Table>,
     /// Times in a row that the store took no manifest.
     refused: u32,
     /// The newest version seen. A listing that ends below it is old.
     newest: Table,
+}
+
+/// An attempt that seemed lost.
+struct Pending {
+    version: u64,
+    change: IndexChange,
+    /// What it was built on.
+    basis: Table,
 }
 
 impl Run<'_> {
@@ -237,51 +265,92 @@ impl Run<'_> {
             version: next,
         })
         .await?;
-        if latest.store().env().now_ms().saturating_sub(started) > SLEPT_MS {
-            self.proposal.still(&latest).await?;
-            if latest.latest().await?.version() != latest.version() {
-                let why = "other writers committed while this attempt was made".to_owned();
-                self.attempts.push(Attempt::new(next, "lost", Some(why)));
-                return Ok(None);
-            }
+        let put = NextVersion { version: next, manifest, transaction: &transaction };
+        latest.put_transaction(&put).await?;
+        let lost = self.last_look(&latest, started, &change).await;
+        // A manifest that may yet arrive for this version names the same transaction file.
+        let pending = self.pending.as_ref().is_some_and(|pending| pending.version == next);
+        if !pending && !matches!(lost, Ok(None)) {
+            latest.drop_transaction(&transaction).await;
         }
-        match latest.put_next(NextVersion { version: next, manifest, transaction: &transaction }).await? {
+        if let Some(why) = lost? {
+            self.attempts.push(Attempt::new(next, "lost", Some(why)));
+            return Ok(None);
+        }
+        match latest.put_manifest(put).await? {
             CommitOutcome::Landed(landed) => {
                 self.attempts.push(Attempt::new(next, "committed", None));
                 return Ok(Some(committed(landed, change, self.attempts.clone(), self.uuid)));
             }
-            CommitOutcome::Lost { taken: Some(theirs), why } => {
+            CommitOutcome::Lost { taken: Some(theirs), why, answered } => {
                 self.refused = 0;
                 self.pending = None;
+                if !answered {
+                    self.unanswered.push(theirs.clone());
+                }
                 self.newest = theirs;
                 self.attempts.push(Attempt::new(next, "lost", Some(why)));
             }
-            CommitOutcome::Lost { taken: None, why } => {
+            CommitOutcome::Lost { taken: None, why, .. } => {
                 self.refused += 1;
                 self.attempts.push(Attempt::new(next, "lost", Some(why.clone())));
                 // A request that seemed lost may still arrive: remembered, so that it is recognised as ours.
-                self.pending = Some((next, change));
+                self.pending = Some(Pending { version: next, change, basis: latest });
                 if self.refused == REFUSALS {
                     let text = format!("the store took no manifest {REFUSALS} times ({why})");
                     return Err(Error::new(ErrorCode::CommitUnknown, text));
                 }
             }
-            CommitOutcome::Overtaken { by, left } => self.overtaken(next, by, left),
+            CommitOutcome::Overtaken { by, left } => self.overtaken(next, &change, by, left)?,
             CommitOutcome::Unknown(error) => {
                 self.attempts.push(Attempt::new(next, "unknown", Some(error.message().to_owned())));
-                self.pending = Some((next, change));
+                self.pending = Some(Pending { version: next, change, basis: latest });
                 return Err(error);
             }
         }
         Ok(None)
     }
 
+    /// The last thing before the manifest is sent: why this attempt is lost already, if it is.
+    async fn last_look(&self, latest: &Table, started: i64, change: &IndexChange) -> Result<Option<String>> {
+        let now = || latest.store().env().now_ms();
+        let looked = now();
+        if looked.saturating_sub(started) > SLEPT_MS {
+            if latest.latest().await?.version() != latest.version() {
+                return Ok(Some("other writers committed while this attempt was made".to_owned()));
+            }
+            self.proposal.still(latest).await?;
+        }
+        if change.names_files() {
+            self.room_for_none().await?;
+        }
+        let again = now().saturating_sub(looked) > SLEPT_MS;
+        Ok(again.then(|| "looking once more took so long that it has to be done again".to_owned()))
+    }
+
+    /// A request without an answer arrives only where a cleanup made room for it. What it would name, as an old version, the next
+    /// cleanup removes: it must not be named again.
+    async fn room_for_none(&self) -> Result<()> {
+        for theirs in &self.unanswered {
+            if !is_still_there(theirs).await? {
+                let text = format!(
+                    "{}: version {} was cleaned up while our request to create it was without an answer: should it arrive yet, the next \
+                     cleanup removes what was built; build it again. Nothing was committed",
+                    self.proposal.subject(),
+                    theirs.version()
+                );
+                return Err(Error::new(ErrorCode::StalePlan, text));
+            }
+        }
+        Ok(())
+    }
+
     /// A version that no attempt was seen to make is there now: did one of ours make it after all?
     async fn landed_late(&mut self, latest: &Table) -> Result<Option<Published>> {
-        let Some((version, _)) = self.pending.as_ref().filter(|(version, _)| *version <= latest.version()) else {
+        let Some(pending) = self.pending.as_ref().filter(|pending| pending.version <= latest.version()) else {
             return Ok(None);
         };
-        let version = *version;
+        let version = pending.version;
         let there = if latest.version() == version { Some(latest.clone()) } else { latest.at(At::Version(version)).await.ok() };
         let Some(there) = there else {
             let text = format!("version {version} was cleaned up before it could be read");
@@ -289,13 +358,18 @@ impl Run<'_> {
         };
         let owner = there.transaction(version).await?;
         let Some(transaction) = owner.filter(|owner| owner.uuid.eq_ignore_ascii_case(&self.uuid.to_string())) else {
+            if !is_still_there(&pending.basis).await? {
+                return Err(Error::new(ErrorCode::CommitUnknown, taken_later(version)));
+            }
+            self.unanswered.push(there);
             self.pending = None;
             return Ok(None);
         };
         let size = there.manifest_bytes().map(|bytes| bytes.len() as u64);
-        match there.placed(there.clone(), &transaction, size).await {
+        let (basis, change) = (pending.basis.clone(), pending.change.clone());
+        match basis.placed(there, &transaction, size).await {
             CommitOutcome::Landed(there) => {
-                let Some((_, change)) = self.pending.take() else { return Ok(None) };
+                self.pending = None;
                 if let Some(last) = self.attempts.iter_mut().rfind(|a| a.version == version) {
                     let why = "the store's answer was lost, the commit was not".to_owned();
                     *last = Attempt::new(version, "committed", Some(why));
@@ -303,7 +377,7 @@ impl Run<'_> {
                 Ok(Some(committed(there, change, self.attempts.clone(), self.uuid)))
             }
             CommitOutcome::Overtaken { by, left } => {
-                self.overtaken(version, by, left);
+                self.overtaken(version, &change, by, left)?;
                 Ok(None)
             }
             CommitOutcome::Unknown(error) => Err(error),
@@ -311,20 +385,30 @@ impl Run<'_> {
         }
     }
 
-    /// Our version is none of the history: the next attempt is another transaction, since this one has a version already.
-    fn overtaken(&mut self, version: u64, by: u64, left: Option<String>) {
+    /// Our version is none of the history: the next attempt is another transaction, since this one has a version already. What that
+    /// version named cannot be named again: to a cleanup that saw it, it is what an old version has left.
+    fn overtaken(&mut self, version: u64, change: &IndexChange, by: u64, left: Option<String>) -> Result<()> {
         self.refused = 0;
         self.pending = None;
         self.uuid = self.newest.store().env().uuid();
         let still = left.map(|path| format!("; {path} is none of the history and could not be removed"));
         let why = format!("version {by} was there before, and what lay between had been cleaned up{}", still.unwrap_or_default());
-        self.attempts.push(Attempt::new(version, "lost", Some(why)));
+        self.attempts.push(Attempt::new(version, "lost", Some(why.clone())));
+        if !change.names_files() {
+            return Ok(());
+        }
+        let text = format!(
+            "{}: {why}; for a moment version {version} named what was built, as an old version that a cleanup removes with its files: build \
+             it again. Nothing was committed",
+            self.proposal.subject()
+        );
+        Err(Error::new(ErrorCode::StalePlan, text))
     }
 
     /// The error with the attempts so far; when one of them may still succeed, it is not known what will have been committed.
     fn not_certain(&self, error: Error) -> Error {
         let error = match &self.pending {
-            Some((version, _)) => unknown(self.proposal, *version, &self.uuid.to_string(), &error),
+            Some(Pending { version, .. }) => unknown(self.proposal, *version, &self.uuid.to_string(), &error),
             None => error,
         };
         if self.attempts.is_empty() {

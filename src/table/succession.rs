@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::handle::{Table, transaction_of};
 use super::latest::{Listed, manifests};
-use super::reading::{manifest_path, read_manifest};
+use super::reading::read_manifest;
 use crate::error::Result;
 use crate::format::index_metadata::IndexMetadata;
 use crate::format::manifest::{Manifest, ManifestFile};
@@ -48,7 +48,7 @@ pub(super) struct Ours<'a> {
     pub(super) size: Option<u64>,
 }
 
-/// Where our version of the table of `base` (at any version) stands. Costs one listing when nobody else commits.
+/// Where our version, built on `base`, stands. Costs one listing when nobody else commits.
 pub(super) async fn place_of(base: &Table, next: &Ours<'_>) -> Place {
     let mut why = String::new();
     for attempt in 0..TRIES {
@@ -91,9 +91,11 @@ async fn look(base: &Table, next: &Ours<'_>) -> Result<Place> {
     let time = |found: &Listed| found.entry.modified_ms;
     // A version of that number and another size is the one that was there before: the listing is older than ours.
     let ours = |l: &&Listed| l.version == next.version && next.size.is_none_or(|size| l.entry.size == size);
-    let Some(own) = listed.iter().find(ours) else { return without_listing(base, next).await };
-    let Some(above) = listed.iter().find(|l| l.version > next.version) else { return Ok(Place::InHistory) };
-    let older = time(above).zip(time(own)).map(|(above, own)| own.saturating_sub(above));
+    let own = listed.iter().find(ours);
+    let Some(above) = listed.iter().find(|l| l.version > next.version) else {
+        return if own.is_some() { Ok(Place::InHistory) } else { without_listing(base, next).await };
+    };
+    let older = time(above).zip(own.and_then(time)).map(|(above, own)| own.saturating_sub(above));
     let fetched = read_manifest(base.store(), base.naming(), above.version, Some(above.entry.size)).await?;
     judge(base, next, &fetched.file, older).await
 }
@@ -124,15 +126,20 @@ async fn without_listing(base: &Table, next: &Ours<'_>) -> Result<Place> {
         Err(error) if is_not_found(&error) => {}
         Err(error) => return Err(error),
     }
-    // A cleanup takes older versions first: while the one below is there, none above it was cleaned up.
     let below = next.version.saturating_sub(1);
-    let path = manifest_path(base.naming(), below);
-    match base.store().get_range(&path, 0..1).await {
-        Ok(_) => Ok(Place::InHistory),
-        Err(error) if is_not_found(&error) => Ok(Place::Unclear(format!(
-            "the store does not list version {}, and version {below} was cleaned up meanwhile",
-            next.version
-        ))),
+    if base.version() == below && is_still_there(base).await? {
+        return Ok(Place::InHistory);
+    }
+    let why = format!("the store does not list version {}, and version {below} was cleaned up meanwhile", next.version);
+    Ok(Place::Unclear(why))
+}
+
+/// Whether `basis` is there, which then says that no later version was cleaned up so far: a cleanup takes older ones first. It has
+/// to be the very same manifest: the number of one that was cleaned up is free, and a writer that slept may have taken it.
+pub(super) async fn is_still_there(basis: &Table) -> Result<bool> {
+    match read_manifest(basis.store(), basis.naming(), basis.version(), None).await {
+        Ok(fetched) => Ok(fetched.file.manifest.raw == basis.manifest().manifest.raw),
+        Err(error) if is_not_found(&error) => Ok(false),
         Err(error) => Err(error),
     }
 }

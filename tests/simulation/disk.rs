@@ -142,10 +142,10 @@ impl Disk {
         self.delete(world, path, session);
     }
 
-    /// Whether a session deleted it, and not a cleanup.
-    pub fn deleted_by_session(&self, path: &str) -> bool {
+    /// Whether this session deleted it.
+    pub fn deleted_by(&self, session: usize, path: &str) -> bool {
         let objects = self.objects.lock().unwrap();
-        objects.get(path).is_some_and(|lives| lives.iter().any(|l| l.deleted.is_some_and(|(_, who)| who != LANCE)))
+        objects.get(path).is_some_and(|lives| lives.iter().any(|l| l.deleted.is_some_and(|(_, who)| who == session)))
     }
 
     /// Versions that are there, ascending.

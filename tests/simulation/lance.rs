@@ -15,6 +15,7 @@ use whetstone::format::fragment::DeletionKind;
 use whetstone::format::index_metadata::{IndexFile, IndexMetadata, encode_index_section};
 use whetstone::format::manifest::ManifestFile;
 use whetstone::format::proto;
+use whetstone::format::transaction::Operation;
 use whetstone::format::wire::{put_len_field, put_varint_field};
 use whetstone::refresh::build_segment;
 use whetstone::refresh::task::{BuildTask, IndexTarget};
@@ -346,7 +347,7 @@ pub async fn compact(sim: &Sim) {
     sim.world.sleep(sim.world.below(3_000) as i64).await;
     let store = Client::looking(sim).store(0, false);
     commit(sim, "compact", |version, base| {
-        // Retryable for Lance: a source was touched, or an index that covers one came.
+        // Lance gives up: a source was touched, an index that covers one came, or an older version was restored.
         let same = |f: &proto::DataFragment| group.iter().any(|g| g == f);
         let now = proto::Manifest::decode(base.manifest.raw.clone()).unwrap();
         if now.fragments.iter().filter(|f| same(f)).count() != group.len() {
@@ -354,10 +355,12 @@ pub async fn compact(sim: &Sim) {
         }
         for v in planned + 1..=version {
             let transaction = read(sim, v).and_then(|file| file.transaction("sim").unwrap())?;
-            if let whetstone::format::transaction::Operation::CreateIndex { new, .. } = transaction.operation
-                && new.iter().any(|e| e.fragment_bitmap.as_ref().is_none_or(|b| !b.is_disjoint(&sources)))
-            {
-                return None;
+            let covers = |e: &IndexMetadata| e.fragment_bitmap.as_ref().is_none_or(|b| !b.is_disjoint(&sources));
+            match transaction.operation {
+                // What it restores may have other segments over the sources than those they were grouped by.
+                Operation::Restore { .. } => return None,
+                Operation::CreateIndex { new, .. } if new.iter().any(covers) => return None,
+                _ => {}
             }
         }
         let mut draft = Draft::on(sim, base);

@@ -206,6 +206,13 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} takes a number")))
 }
 
+/// Seeds that showed a hole once, of ours or of the simulation: rarer than one in the thousand that every test run makes.
+const ONCE_FAILED: [u64; 20] = [
+    1267, 1711, 1876, 3797, 6835, 51531, 52135, 54182, 100214, 107527, 109630, 112139, 115120, 120695, 121991, 134018, 140323,
+    146306, 157745, 191506,
+];
+const THREADS: usize = 2;
+
 #[test]
 fn whatever_happens_nothing_is_lost_and_nothing_said_is_untrue() {
     if let Some(seed) = number("WHETSTONE_SIM_SEED") {
@@ -215,23 +222,31 @@ fn whatever_happens_nothing_is_lost_and_nothing_said_is_untrue() {
     }
     let first = number("WHETSTONE_SIM_FIRST").unwrap_or(0);
     let seeds = number("WHETSTONE_SIM_SEEDS").unwrap_or(1000);
-    let threads = if seeds > 20_000 { 1 } else { 2 };
-    let mut total = Tally::default();
-    let parts: Vec<_> = (0..threads)
+    let all: Arc<[u64]> = ONCE_FAILED.into_iter().chain(first..first + seeds).collect();
+    let parts: Vec<_> = (0..THREADS)
         .map(|part| {
+            let all = all.clone();
             std::thread::spawn(move || {
-                let mut tally = Tally::default();
-                for seed in (first..first + seeds).filter(|seed| seed % threads == part) {
-                    tally.add(run(seed, false).2);
+                let (mut tally, mut failed) = (Tally::default(), Vec::new());
+                for seed in all.iter().skip(part).step_by(THREADS) {
+                    // One that fails has said so, and the others are run all the same.
+                    match catch_unwind(|| run(*seed, false)) {
+                        Ok(done) => tally.add(done.2),
+                        Err(_) => failed.push(*seed),
+                    }
                 }
-                tally
+                (tally, failed)
             })
         })
         .collect();
+    let (mut total, mut failed) = (Tally::default(), Vec::new());
     for part in parts {
-        total.add(part.join().unwrap());
+        let (tally, more) = part.join().unwrap();
+        total.add(tally);
+        failed.extend(more);
     }
     println!("{seeds} seeds: {total:?}");
+    assert!(failed.is_empty(), "these seeds failed: {failed:?}");
     assert!(total.published > seeds && total.theirs > seeds && total.retried > seeds / 20, "too little happened: {total:?}");
     assert!(total.unknown > seeds / 200 && total.failed > seeds / 20, "too little went wrong: {total:?}");
 }

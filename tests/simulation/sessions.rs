@@ -31,7 +31,7 @@ pub enum Outcome {
     /// A report.
     Report(Box<RefreshReport>),
     /// An error: its code and what had changed.
-    Failed(ErrorCode, Changed),
+    Failed(ErrorCode, Changed, String),
     /// It cannot be known; these objects are staged.
     Unknown(Vec<String>),
 }
@@ -147,10 +147,12 @@ async fn said(
             let outcome = if error.changed() == Changed::Unknown || error.changed() == Changed::Committed {
                 let paths = error.detail().get("staged").and_then(Value::as_array).cloned().unwrap_or_default();
                 let paths: Vec<String> = paths.iter().filter_map(Value::as_str).map(str::to_owned).collect();
-                assert!(paths.iter().all(|path| !sim.disk.deleted_by_session(path)), "{job}: deleted what may be committed");
+                // Others may have: `orphans`, after a day.
+                let session = job.split('.').next().unwrap().parse().unwrap();
+                assert!(paths.iter().all(|path| !sim.disk.deleted_by(session, path)), "{job}: deleted what may be committed");
                 Outcome::Unknown(paths)
             } else {
-                Outcome::Failed(error.code(), error.changed())
+                Outcome::Failed(error.code(), error.changed(), error.message().to_owned())
             };
             sim.said.borrow_mut().push(Said { job: job.to_owned(), built: built.clone(), outcome });
             if !built.is_empty() && sim.world.chance(800) {
