@@ -79,6 +79,8 @@ def test_maintained_under_a_history(name, fixtures, webdav):
         assert report["left_out"] == []
         assert (report["transaction"] is None) == (not recorded.get(index["name"], {}).get("unindexed")), index
     assert {index["name"]: live for index in indexes} == covered(path)
+    if name == "mutually_redundant":
+        without_doubles(target, path)
     oracle.healthy(path)
     for query in queries:
         if "ids" in query:
@@ -86,14 +88,22 @@ def test_maintained_under_a_history(name, fixtures, webdav):
     agree(path, queries, key, columns)
 
     # An index more, and without it again.
-    command.run("create-index", target, "made", "i", "ZONEMAP", "--num-segments", 2)
+    made = "i" if "i" in lance.dataset(path).schema.names else key
+    command.run("create-index", target, "made", made, "ZONEMAP", "--num-segments", 2)
     assert covered(path)["made"] == live
-    agree(path, queries, key, columns | {"i"})
+    agree(path, queries, key, columns | {made})
     command.run("drop-index", target, "made")
     assert "made" not in covered(path)
     agree(path, queries, key, columns)
 
     goes_on(name, target, path, indexes, queries, key)
+
+
+def without_doubles(target, path):
+    """Two segments that serve the same fragments: Lance's check refuses the table as it came; a prune takes one of the two away."""
+    with pytest.raises(OSError, match="[Oo]verlapping"):
+        oracle.healthy(path)
+    command.run("prune", target)
 
 
 def goes_on(name, target, path, indexes, queries, key):
