@@ -238,7 +238,12 @@ class Check {
   async #write(): Promise<string> {
     for (const size of [1, 2 * MIB, 0]) {
       const path = await this.#put(size === 2 * MIB ? "pattern" : `size-${size}`, pattern(size));
-      same(await this.#objects.get(path), pattern(size), `an object of ${size} bytes`);
+      const got = await this.#objects.get(path).catch((error: unknown) => {
+        const failure = WhetstoneError.from(error);
+        if (failure.detail["not_found"] === true) throw problem(`an object of ${size} bytes is not there when it is read, although the store answered that it was written`);
+        throw failure;
+      });
+      same(got, pattern(size), `an object of ${size} bytes`);
     }
     return "objects of 0 bytes, 1 byte and 2 MiB come back as they were written";
   }

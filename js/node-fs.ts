@@ -90,8 +90,7 @@ export function folderStore(folder: string): FolderOperations {
       // In the folder of the target, so that both are on one file system; hidden, and no name that the format knows.
       const temporary = path.join(path.dirname(target), `.whetstone-${randomUUID()}.tmp`);
       try {
-        await makeFolder(path.dirname(target));
-        const file = await open(temporary, "wx");
+        const file = await openIn(path.dirname(target), temporary);
         try {
           for (const chunk of eachChunk(chunks)) await writeAll(file, chunk);
           await file.datasync();
@@ -103,6 +102,8 @@ export function folderStore(folder: string): FolderOperations {
         return "written";
       } catch (error) {
         if (create && (error as NodeJS.ErrnoException).code === "EEXIST") return "exists";
+        await unlink(temporary).catch(() => undefined);
+        await leave(path.dirname(target));
         throw failure(error, name);
       } finally {
         await unlink(temporary).catch(() => undefined); // renamed away, or never made
@@ -113,19 +114,50 @@ export function folderStore(folder: string): FolderOperations {
       const target = locate(name);
       try {
         await unlink(target);
+        await leave(path.dirname(target));
       } catch (error) {
         if (absent(error)) return;
         // An empty folder goes like an object; one that is not empty stays.
         const isFolder = ["EISDIR", "EPERM"].includes((error as NodeJS.ErrnoException).code ?? "") && (await rmdir(target).then(() => true, () => false));
         if (!isFolder) throw failure(error, name);
+        made.delete(target);
+        await leave(path.dirname(target));
       }
     },
   };
 }
 
+/** Folders that this thread made, the oldest forgotten: what was written and taken away again leaves none of them empty. */
+const made = new Set<string>();
+const REMEMBERED = 4096;
+
+/** Removes a folder that we made if nothing is in it, and so on upwards. */
+async function leave(folder: string): Promise<void> {
+  for (let at = folder; made.has(at); at = path.dirname(at)) {
+    if (!(await rmdir(at).then(() => true, () => false))) return;
+    made.delete(at);
+  }
+}
+
+/** Makes a file in a folder that need not be there. Somebody whose own write failed may take the folder away between the two steps. */
+async function openIn(folder: string, file: string): Promise<FileHandle> {
+  for (let attempt = 1; ; attempt += 1) {
+    await makeFolder(folder);
+    try {
+      return await open(file, "wx");
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT" || attempt === 5) throw error;
+    }
+  }
+}
+
 /** Not `mkdir` with `recursive`: on a file system that is read-only, that reports a missing folder. */
 async function makeFolder(folder: string): Promise<void> {
-  const once = (): Promise<void> => mkdir(folder).catch((error: unknown) => {
+  const once = (): Promise<void> => mkdir(folder).then(() => {
+    made.add(folder);
+    const [oldest] = made;
+    if (made.size > REMEMBERED && oldest !== undefined) made.delete(oldest);
+  }, (error: unknown) => {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
   });
   await once().catch(async (error: unknown) => {
@@ -140,7 +172,7 @@ function* eachChunk(chunks: Uint8Array[] | ChunksInTurn): Generator<Uint8Array> 
   for (let chunk = chunks(); chunk !== undefined; chunk = chunks()) yield chunk;
 }
 
-async function writeAll(file: Awaited<ReturnType<typeof open>>, chunk: Uint8Array): Promise<void> {
+async function writeAll(file: FileHandle, chunk: Uint8Array): Promise<void> {
   for (let at = 0; at < chunk.length;) {
     const { bytesWritten } = await file.write(chunk, at, chunk.length - at);
     at += bytesWritten;

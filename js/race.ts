@@ -24,6 +24,18 @@ export interface CreateFindings {
   bad_rounds: number;
 }
 
+/** What a reader finds under a name; `null` when there is nothing. */
+async function contentOf(objects: Objects, path: string): Promise<string | null> {
+  try {
+    return decode(await objects.get(path));
+  } catch (error) {
+    if (WhetstoneError.from(error).detail["not_found"] === true) return null;
+    throw error;
+  }
+}
+
+const STORES_NOTHING = "answers that it created an object, and the object is not there when it is read";
+
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 const decode = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
 
@@ -55,7 +67,8 @@ export async function createTwice(objects: Objects, path: string): Promise<Pick<
     if (typeof detail["status"] === "number") return { outcome: "exists" as const };
     throw error;
   });
-  const content = decode(await objects.get(path));
+  const content = await contentOf(objects, path);
+  if (content === null) return { fault: "unreadable", wrong: STORES_NOTHING };
   if (second.outcome === "created" || content === "second") {
     return { fault: "ignored", wrong: `ignores the condition "only if absent": a second writer ${content === "second" ? "replaced the object" : "was told that it had created the object too"}` };
   }
@@ -67,6 +80,7 @@ export async function createTwice(objects: Objects, path: string): Promise<Pick<
 export async function raceRounds(writers: Objects[], folder: string, rounds: number): Promise<CreateFindings> {
   const found: CreateFindings = { wrong: null, fault: null, rounds, most_winners: 0, bad_rounds: 0 };
   let replaced = 0;
+  let missing = 0;
   const round = async (number: number): Promise<void> => {
     const path = `${folder}/race-${number}`;
     const answers = await Promise.all(writers.map(async (writer, i) => {
@@ -76,10 +90,13 @@ export async function raceRounds(writers: Objects[], folder: string, rounds: num
     const winners = answers.flatMap((won, i) => (won ? [i] : []));
     found.most_winners = Math.max(found.most_winners, winners.length);
     // With no winner a reply may have been lost, and then somebody's content is there; with one it has to be the winner's.
-    const content = decode(await (writers[0] as Objects).get(path));
-    const owner = /^writer (\d+)$/.exec(content)?.[1];
+    const content = await contentOf(writers[0] as Objects, path);
+    const owner = /^writer (\d+)$/.exec(content ?? "")?.[1];
     const fine = winners.length <= 1 && owner !== undefined && (winners.length === 0 || Number(owner) === winners[0]);
-    if (winners.length === 1 && !fine) replaced += 1;
+    if (winners.length === 1 && !fine) {
+      if (content === null) missing += 1;
+      else replaced += 1;
+    }
     if (!fine) found.bad_rounds += 1;
   };
   for (let number = 0; number < rounds; number += 1) await round(number);
@@ -88,7 +105,7 @@ export async function raceRounds(writers: Objects[], folder: string, rounds: num
     found.wrong = `looks right one request at a time, but in ${found.bad_rounds} of ${rounds} races of ${writers.length} writers more than one (up to ${found.most_winners}) was told that it had created the object`;
   } else if (found.bad_rounds > 0) {
     found.fault = "raced";
-    found.wrong = `looks right one request at a time, but in ${found.bad_rounds} of ${rounds} races of ${writers.length} writers the object was not the winner's${replaced > 0 ? ": another writer replaced it" : ""}`;
+    found.wrong = `looks right one request at a time, but in ${found.bad_rounds} of ${rounds} races of ${writers.length} writers the object was not the winner's${replaced > 0 ? ": another writer replaced it" : missing > 0 ? ": it was not there when it was read" : ""}`;
   }
   return found;
 }

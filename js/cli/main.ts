@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { checkStore, open, Store, WhetstoneError } from "../node.js";
-import type { CompactionOptions, CompactionPlan, OpenOptions, PartsOptions, Plan, PlanCreateIndexOptions, PlanRefreshOptions, SegmentContents, StoreOptions, Table } from "../node.js";
+import type { CompactionOptions, CompactionPlan, OpenOptions, PartsOptions, Plan, PlanCreateIndexOptions, PlanRefreshOptions, RequestEvent, SegmentContents, StoreOptions, Table } from "../node.js";
 import { keepVerdicts } from "../race.js";
 import { serve } from "../serve.js";
 import { storeFor } from "../stores.js";
@@ -182,7 +182,7 @@ async function sql(invocation: Invocation, table: Table, statement: string, opti
 }
 
 async function compaction(invocation: Invocation, table: Table, { segments, params }: PlanRefreshOptions, signal: AbortSignal): Promise<void> {
-  const options = (params ?? {}) as CompactionOptions;
+  const options = compactionOptions(params);
   const plans = invocation.texts("compare");
   const pair = invocation.text("pair");
   const two = pair === undefined ? undefined : /^(\d+)\s*,\s*(\d+)$/.exec(pair);
@@ -201,7 +201,7 @@ async function compaction(invocation: Invocation, table: Table, { segments, para
 /** Rewrites fragments, or shows which would be. */
 async function compact(invocation: Invocation, table: Table, { params }: PlanRefreshOptions, options: { workers?: number; signal: AbortSignal }): Promise<void> {
   const file = invocation.text("plan");
-  const planned = { ...(params ?? {}) as CompactionOptions, ...(invocation.flag("defer") ? { defer_index_remap: true } : {}), signal: options.signal };
+  const planned = { ...compactionOptions(params), ...(invocation.flag("defer") ? { defer_index_remap: true } : {}), signal: options.signal };
   const plan = file === undefined ? await table.planCompaction(planned) : await readDocument(file) as CompactionPlan;
   if (plan.kind !== "compaction") throw new UsageError(`${file ?? "the answer"} holds no plan of kind compaction`);
   if (invocation.flag("dry-run")) return answer(invocation, plan, compactionPlan);
@@ -360,10 +360,18 @@ function openOptions(invocation: Invocation, target: string): OpenOptions {
     const careful = storeFor(target, given);
     store = new Store({ ...careful.descriptor, ...leave }, careful.createIfAbsent, careful.callbacks, careful.uri);
   }
+  const remote = /^(?!file:)[a-z][a-z0-9+.-]+:\/\//i.test(target);
   return {
     ...(version === undefined ? {} : { version }), ...(tag === undefined ? {} : { tag }), ...(branch === undefined ? {} : { branch }),
-    ...(store === undefined ? {} : { store }),
+    ...(store === undefined ? {} : { store }), ...(remote && !invocation.flag("quiet") ? { onRequest: tellSilence } : {}),
   };
+}
+
+/** A request that got no answer for so long is told of: silence looks like work. */
+const SILENCE_MS = 10_000;
+
+function tellSilence({ method, path, ms, status }: RequestEvent): void {
+  if (status === null && ms >= SILENCE_MS) process.stderr.write(`no answer to ${method} ${printable(path)} for ${Math.round(ms / 1000)} s\n`);
 }
 
 function planOptions(invocation: Invocation): PlanRefreshOptions {
@@ -374,6 +382,14 @@ function planOptions(invocation: Invocation): PlanRefreshOptions {
     ...(segments === undefined ? {} : { segments }), ...(maxBytes === undefined ? {} : { maxBytes }),
     ...(invocation.flag("absorb") ? { absorb: true } : invocation.flag("absorb-trailing") ? { absorb: "tiered" as const } : {}), ...(Object.keys(params).length === 0 ? {} : { params }),
   };
+}
+
+/** Options of a compaction; ids of fragments may be written as in 3,4. */
+function compactionOptions(params: Record<string, unknown> | undefined): CompactionOptions {
+  const { excluded_fragment_ids: given, ...options } = params ?? {};
+  if (given === undefined || Array.isArray(given)) return params as CompactionOptions ?? {};
+  if (!/^\d+( *, *\d+)*$/.test(String(given))) throw new UsageError(`excluded_fragment_ids takes fragment ids, as in 3,4, not ${String(given) === "" ? "nothing" : String(given)}`);
+  return { ...options, excluded_fragment_ids: String(given).split(",").map(Number) };
 }
 
 function parameter(text: string): [string, unknown] {

@@ -195,20 +195,25 @@ function synopsis(name: CommandName): string {
   return ["whetstone", ...words(name), "[options]"].join(" ");
 }
 
+/** What is written, and beside it what it means. */
+function columns(rows: [string, string][]): string[] {
+  const width = Math.max(...rows.map(([written]) => written.length)) + 2;
+  return rows.map(([written, text]) => `  ${written.padEnd(width)}${text}`);
+}
+
 /** The help text of one command, or of all. */
 export function help(name: CommandName | null): string {
   if (name === null) {
-    const lines = (Object.keys(COMMANDS) as CommandName[]).map((c) => `  ${words(c).join(" ").padEnd(44)}${COMMANDS[c].help}`);
+    const lines = columns((Object.keys(COMMANDS) as CommandName[]).map((c) => [words(c).join(" "), COMMANDS[c].help]));
     return ["whetstone keeps the scalar indexes of Lance tables complete, where they lie.", "", ...lines, "",
       "TABLE is a path, or a file:, http(s):, s3:, az: or gs: address. For S3 the usual AWS_… variables give keys, region and endpoint; for",
       "Azure AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_SAS_TOKEN, for Google Cloud GOOGLE_OAUTH_ACCESS_TOKEN.",
       "whetstone COMMAND --help lists the options.",
       "Exit status: 0 done, 1 failed and nothing was committed, 2 wrong usage, 3 it is not known whether a commit landed.", ""].join("\n");
   }
-  const options = (COMMANDS[name] as Command).options.map((option) => {
+  const options = columns((COMMANDS[name] as Command).options.map((option) => {
     const { value, alias, help: text } = OPTIONS[option] as Option;
-    const written = `--${option}${value === undefined ? "" : ` ${value}`}${alias === undefined ? "" : `, --${alias}`}`;
-    return `  ${written.padEnd(28)}${text}`;
-  });
+    return [`--${option}${value === undefined ? "" : ` ${value}`}${alias === undefined ? "" : `, --${alias}`}`, text];
+  }));
   return [`${synopsis(name)}`, COMMANDS[name].help, "", ...options, ""].join("\n");
 }

@@ -272,5 +272,6 @@ def test_a_server_that_never_answers(table):
     """Silence ends in a typed error, not in a command that hangs for ever."""
     start = time.monotonic()
     with BadServer(table.parent, delay=600) as server:
-        refuses(("TIMEOUT", "STORE_UNREACHABLE"), "show", f"{server.url}/t.lance", timeout=240)
+        failed = refuses(("TIMEOUT", "STORE_UNREACHABLE"), "show", f"{server.url}/t.lance", timeout=240)
+    assert "no answer to PROPFIND /t.lance/_versions for 3" in failed.text, "whoever waits hears why"
     assert time.monotonic() - start < 240

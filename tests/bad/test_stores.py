@@ -303,3 +303,23 @@ def test_base_paths_outside_of_the_table(table, base, code):
             failed = refuses((code, "STORE_DENIED", "CORRUPT_FILE", "UNSUPPORTED_FEATURE"), "column", target, "v", "--limit", "3")
             assert "root:" not in failed.text
     assert all(name.startswith("/t.lance/") for name in seen), seen
+
+
+def test_a_store_that_keeps_nothing(table, remembers):
+    """It answers 201 to every PUT: the race finds out, and says what is wrong with the store, not with an object of ours."""
+
+    class Forgets(BadServer):
+        def put(self, request, file, body):
+            return self.send(request, 201, b"")
+
+    before = files(table)
+    with Forgets(table.parent) as server:
+        failed = refuses("STORE_UNSAFE", "refresh", f"{server.url}/t.lance", tables.INDEX, env=remembers)
+        assert "is not there when it is read" in failed.message and "_whetstone_check" not in failed.message, failed.message
+        process = command.start("store-check", f"{server.url}/t.lance", "--json", env=remembers)
+        out, _ = process.communicate(timeout=120)
+        report = json.loads(out)
+        assert process.returncode == 1 and not report["readable"] and report["commits"] != "safe", report
+        write = next(check for check in report["checks"] if check["name"] == "write")
+        assert write["status"] == "failed" and "is not there when it is read" in write["seen"], report["checks"]
+    assert files(table) == before

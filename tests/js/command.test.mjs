@@ -128,6 +128,20 @@ test("help lists every command and every option of each", async () => {
     assert.match(help.stdout, new RegExp(`^  ${name} `, "m"));
     assert.match((await command([name, "--help"])).stdout, new RegExp(`^whetstone ${name} `));
   }
+  // What is written stands apart from what it means, however long it is.
+  for (const name of ["refresh", "merge", "create-index", "serve", "store-check"]) {
+    const { stdout } = await command([name, "--help"]);
+    for (const line of stdout.split("\n").filter((text) => text.startsWith("  --"))) assert.match(line, /^ {2}--[a-z-]+( [A-Z=]+)?(, --[a-z]+)? {2,}\S/);
+  }
+});
+
+test("fragments are excluded from a compaction by a list", async () => {
+  const excluded = ({ document }) => document.skipped.filter(({ rule }) => rule === "excluded").map(({ fragment }) => fragment);
+  for (const [value, ids] of [["0,1", [0, 1]], ["7", [7]], ["[2,3]", [2, 3]]]) {
+    assert.deepEqual(excluded(await json(["compact", table("fragments_200"), "--dry-run", "--param", `excluded_fragment_ids=${value}`])), ids);
+  }
+  const wrong = await json(["compaction", table("fragments_200"), "--param", "excluded_fragment_ids=0;1"]);
+  assert.deepEqual([wrong.status, wrong.document.error.message], [2, "excluded_fragment_ids takes fragment ids, as in 3,4, not 0;1"]);
 });
 
 test("serve prints its address, serves, and ends on a signal", async (t) => {

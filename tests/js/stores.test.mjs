@@ -1,10 +1,11 @@
 // What stores do: the public conformance suite on those that need no server of others, and what becomes of one that fails it.
 import assert from "node:assert/strict";
-import { readdirSync } from "node:fs";
+import { mkdirSync, readdirSync } from "node:fs";
 import path from "node:path";
 import test from "node:test";
 import { azureStore, conformance, gcsStore, hostStore, httpStore, memoryStore, nodeFsStore, open, r2Store, s3Store, WorkerPool } from "whetstone";
 import { serve } from "whetstone/serve";
+import { folderStore } from "../../pkg/dist/node-fs.js";
 import { listen } from "./s3-server.mjs";
 import { command, copyTable, expected, objectsOf, scratch } from "./support.mjs";
 
@@ -57,6 +58,33 @@ test("a folder of this machine conforms, and is as it was", async (t) => {
   const folder = scratch(t);
   conforms(await conformance(nodeFsStore(folder)));
   assert.deepEqual(readdirSync(folder), []);
+  // Also where there was none.
+  conforms(await conformance(nodeFsStore(path.join(folder, "a/b")), { quick: true }), ["many"]);
+  assert.deepEqual(readdirSync(folder), []);
+});
+
+test("folders made for a write that fails go again, others stay", async (t) => {
+  const folder = scratch(t);
+  mkdirSync(path.join(folder, "mine/empty"), { recursive: true });
+  const { put, delete: remove } = folderStore(folder);
+  const one = () => [new Uint8Array([1])];
+  const long = "x".repeat(300);
+  for (const create of [true, false]) {
+    await assert.rejects(put(`a/b/${long}`, one(), { create }), { status: 414 });
+    await assert.rejects(put(`mine/empty/${long}`, one(), { create }), { status: 414 });
+    assert.deepEqual(readdirSync(folder), ["mine"]);
+  }
+  assert.deepEqual(readdirSync(path.join(folder, "mine")), ["empty"]);
+  await put("a/kept", one(), { create: true });
+  await put("a/b/gone", one(), { create: true });
+  await put("mine/empty/gone", one(), { create: true });
+  await remove("a/b/gone");
+  await remove("mine/empty/gone");
+  assert.deepEqual([readdirSync(path.join(folder, "a")), readdirSync(path.join(folder, "mine"))], [["kept"], ["empty"]]);
+  // A failing write and good ones in the folder that both of them make.
+  await Promise.all(Array.from({ length: 40 }, (_, i) => (i % 2 === 0
+    ? assert.rejects(put(`c/d/${long}`, one(), { create: true }), { status: 414 }) : put(`c/d/${i}`, one(), { create: true }))));
+  assert.equal(readdirSync(path.join(folder, "c/d")).length, 20);
 });
 
 test("whetstone serve conforms, read-only and writable", async (t) => {
