@@ -73,15 +73,20 @@ export function filesOf(tasks: readonly PoolTask[]): number | null {
   return tasks.some((task) => task.kind === "rewrite") ? Math.max(...counts) : null;
 }
 
-/** @internal Removes what abandoned builds uploaded, or says what is left after `ms`. `files`: of rewrites, how many data files each wrote at most. */
+/**
+ * @internal Removes what abandoned builds uploaded, or says what is left after `ms`. `files`: of rewrites, how many data files each wrote at
+ * most. `after`: what may still write one of them.
+ */
 export async function discard(
-  descriptor: StoreDescriptor, callbacks: StoreCallbacks | undefined, branch: string | null, uuids: string[], ms: number, files: number | null = null,
+  descriptor: StoreDescriptor, callbacks: StoreCallbacks | undefined, branch: string | null, uuids: string[], ms: number,
+  { files = null, after }: { files?: number | null; after?: Promise<unknown> } = {},
 ): Promise<Discarded> {
   if (uuids.length === 0) return { removed: [], left: [] };
   const folders = { removed: [], left: uuids.map((uuid) => (files === null ? `_indices/${uuid}/` : `data/${uuid}-*.lance`)) };
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<Discarded>((resolve) => { timer = setTimeout(() => resolve(folders), ms); });
   const work = (async (): Promise<Discarded> => {
+    await after;
     const engine = await currentEngine();
     const spec = { descriptor, callbacks: callbacksOf(descriptor, callbacks), onRequest: undefined };
     return engine.call<Discarded>((glue) => files === null

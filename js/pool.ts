@@ -16,6 +16,8 @@ import type { ProgressEvent, RequestEvent } from "./types.js";
 const ABORT_ANSWER_MS = 185;
 /** A job that failed by itself has more time to clear up. */
 const CLEAN_UP_MS = 15_000;
+/** Time for a host's store to end a write that nobody wants any more: after it, what was written is removed. */
+const LAST_WRITE_MS = 10_000;
 /** A task whose worker is lost is tried this often. */
 const ATTEMPTS = 2;
 
@@ -91,7 +93,8 @@ export class WorkerPool {
   async run(job: PoolJob): Promise<CountedBuild[]> {
     if (this.#closed) throw invalid("the pool is closed");
     if (job.signal?.aborted) throw aborted();
-    const state: JobState = { ...job, local: callbacksOf(job.descriptor, job.callbacks), uuids: new Set(), stop: new AbortController() };
+    const { local, written } = followed(callbacksOf(job.descriptor, job.callbacks));
+    const state: JobState = { ...job, local, uuids: new Set(), stop: new AbortController() };
     platform().manyListeners?.(state.stop.signal); // one for every task that waits
     let stoppedAt = 0;
     const onAbort = (): void => state.stop.abort();
@@ -110,7 +113,7 @@ export class WorkerPool {
       const abandoned = [...state.uuids].filter((uuid) => !wanted.has(uuid));
       const byCaller = job.signal?.aborted === true || this.#closed;
       const ms = byCaller ? Math.max(ABORT_ANSWER_MS - (performance.now() - stoppedAt), 1) : CLEAN_UP_MS;
-      const discarded = await discard(job.descriptor, job.callbacks, job.tasks[0]?.branch ?? null, abandoned, ms, filesOf(job.tasks));
+      const discarded = await discard(job.descriptor, job.callbacks, job.tasks[0]?.branch ?? null, abandoned, ms, { files: filesOf(job.tasks), after: written() });
       if (failure !== undefined) throw withStaged(failure, discarded);
       return built;
     } finally {
@@ -224,4 +227,27 @@ export class WorkerPool {
     this.#module.catch(() => { this.#module = undefined; });
     return this.#module;
   }
+}
+
+/** The functions of a store, and a wait for what is being written: a worker's files are written by this thread, though the worker ended. */
+function followed(store: StoreCallbacks | undefined): { local: StoreCallbacks | undefined; written: () => Promise<void> } {
+  const writing = new Set<Promise<unknown>>();
+  const put = store?.put?.bind(store);
+  const local = put === undefined ? store : {
+    ...store,
+    put: (...args: Parameters<typeof put>) => {
+      const call = put(...args);
+      const over = (): void => { writing.delete(call); };
+      writing.add(call);
+      call.then(over, over);
+      return call;
+    },
+  };
+  const written = async (): Promise<void> => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<void>((resolve) => { timer = setTimeout(resolve, LAST_WRITE_MS); });
+    await Promise.race([Promise.allSettled([...writing]), late]);
+    clearTimeout(timer);
+  };
+  return { local, written };
 }
