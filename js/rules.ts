@@ -37,7 +37,8 @@ export function remediesFor(info: StoreInfo, checks: StoreCheck[], origin: strin
   return remedies;
 }
 
-function corsRules(kind: StoreInfo["kind"], origin: string): Remedy[] {
+/** Rules that let pages of an origin use a store of this kind (`s3`, `gcs`, `azure`, else a web server's), one for each place it may be configured at. */
+export function corsRules(kind: string, origin: string): Remedy[] {
   const mends = "pages of another origin cannot use the store";
   const s3 = { AllowedOrigins: [origin], AllowedMethods: ["GET", "PUT", "DELETE", "HEAD"], AllowedHeaders: ["*"], ExposeHeaders: EXPOSED, MaxAgeSeconds: 3600 };
   const rules: Record<string, Remedy[]> = {

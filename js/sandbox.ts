@@ -53,7 +53,7 @@ function local(store: Store): { functions: StoreCallbacks; root: string } {
 }
 
 /** Every object of a table in a store of this machine, the manifests last. */
-async function* objectsOf(store: Store): AsyncGenerator<{ path: string; data: Uint8Array }> {
+async function* objectsOf(store: Store, leaveOut: (path: string) => boolean = () => false): AsyncGenerator<{ path: string; data: Uint8Array }> {
   const { functions: { list, get }, root } = local(store);
   if (list === undefined || get === undefined) throw invalid(`${store.uri} cannot be read`);
   const walk = async function* (folder: string): AsyncGenerator<string> {
@@ -65,6 +65,7 @@ async function* objectsOf(store: Store): AsyncGenerator<{ path: string; data: Ui
   };
   for (const folder of FOLDERS) {
     for await (const path of walk(folder)) {
+      if (leaveOut(path)) continue;
       const object = await get(root + path, null);
       if (object !== null) yield { path, data: object.data };
     }
@@ -90,12 +91,15 @@ export async function copyTable(from: Store, to: Store): Promise<{ objects: numb
 const ARCHIVE_LIMIT = 1 << 30;
 const BLOCK = 512;
 
-/** A table as a tar file with one folder in it, which Lance opens once unpacked. `name` is that folder, e.g. `users.lance`. */
-export async function archiveTable(store: Store, name: string): Promise<Uint8Array<ArrayBuffer>> {
+/**
+ * A table as a tar file with one folder in it, which Lance opens once unpacked. `name` is that folder, e.g. `users.lance`. What `leaveOut`
+ * answers true for, by its path below the table, is not taken along: e.g. files that no version names.
+ */
+export async function archiveTable(store: Store, name: string, { leaveOut }: { leaveOut?: (path: string) => boolean } = {}): Promise<Uint8Array<ArrayBuffer>> {
   if (!/^[\w.-]{1,60}$/.test(name) || /^\.+$/.test(name)) throw invalid(`the folder's name is 1 to 60 letters, digits, dots and dashes, not ${JSON.stringify(name)}`);
   const parts: Uint8Array[] = [];
   let size = 2 * BLOCK;
-  for await (const { path, data } of objectsOf(store)) {
+  for await (const { path, data } of objectsOf(store, leaveOut)) {
     const padding = (BLOCK - (data.length % BLOCK)) % BLOCK;
     size += BLOCK + data.length + padding;
     if (size > ARCHIVE_LIMIT) throw new WhetstoneError("MEMORY_LIMIT", `the table is over ${ARCHIVE_LIMIT} bytes: copy it into a folder instead`);

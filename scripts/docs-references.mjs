@@ -25,10 +25,10 @@ const PROVIDERS = [
 
 /** What to paste so that a page of another origin may use a store, provider by provider: what `store-check` says. */
 export async function corsReference() {
-  const { remediesFor } = await import("../pkg/dist/rules.js");
+  const { corsRules } = await import("../pkg/dist/rules.js");
   const origin = "https://whetstone.example";
   const parts = PROVIDERS.map(([kind, where, title, said, language]) => {
-    const remedy = remediesFor({ kind }, [{ name: "cors_read", status: "failed" }], origin).find((one) => one.where === where);
+    const remedy = corsRules(kind, origin).find((one) => one.where === where);
     return `## ${title}\n\n${said}\n\n\`\`\`${language}\n${remedy.paste}\n\`\`\`\n`;
   });
   return `# CORS: letting a page use a store

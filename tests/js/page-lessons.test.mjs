@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 import path from "node:path";
 import test from "node:test";
 import { open as openTable } from "../../pkg/dist/node.js";
-import { pageOn, siteWith } from "../support/page_browser.mjs";
+import { pageOn, siteWith, stored } from "../support/page_browser.mjs";
 import { pageModules } from "../support/page_modules.mjs";
 import { scratch } from "./support.mjs";
 
@@ -337,9 +337,10 @@ test("a compaction that meets a full browser, lost workers and a closed tab leav
   }
   await ail("hangs");
   await compact.click(WAIT);
-  await page.waitForFunction(async () => { try { await (await navigator.storage.getDirectory()).getFileHandle("hanging"); return true; } catch { return false; } }, null, WAIT);
+  await stored(page, "hanging");
   await page.reload();
   await compact.waitFor(WAIT);
+  assert.equal(await page.locator(".unfinished li").getAttribute("data-fate", WAIT), "pending", "the page knows of the commit that its tab did not see the end of");
   assert.equal(await meter("fragments"), "8", "what no version names is not there");
   await ail("");
   await compact.click(WAIT);

@@ -1,7 +1,7 @@
 // The page's geometry, colours, words and address, without a browser.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { remediesFor } from "../../pkg/dist/rules.js";
+import { corsRules } from "whetstone/rules";
 import { pageModules } from "../support/page_modules.mjs";
 
 const axis = await pageModules("map/axis");
@@ -15,7 +15,7 @@ const { laneBoxes, lanesHeight, laneAtY } = await pageModules("map/lanes");
 const format = await pageModules("lib/format");
 const url = await pageModules("lib/url");
 const { healthLines, layoutLine } = await pageModules("lib/health");
-const { explain, corsRule } = await pageModules("lib/errors", "lib/cors");
+const { explain, rulesFor } = await pageModules("lib/errors", "lib/cors");
 const { find } = await pageModules("lib/search");
 const jobs = await pageModules("jobs/choice", "jobs/words");
 const { sortContents } = await pageModules("inside/contents");
@@ -383,24 +383,32 @@ test("errors say what happened, to what, what was changed and what to do", () =>
   const cors = explain({ code: "STORE_CORS", message: "GET failed", detail: { object: "_versions/" }, changed: "nothing" }, "https://page.example", "https://b.s3.amazonaws.com/t");
   assert.equal(cors.object, "_versions/");
   assert.equal(cors.changed, "Nothing was changed.");
-  assert.deepEqual(JSON.parse(cors.paste.text)[0].AllowedOrigins, ["https://page.example"]);
-  assert.match(corsRule("https://page.example", "https://host/t").text, /Access-Control-Allow-Origin: https:\/\/page\.example/);
+  assert.deepEqual(cors.paste.map(({ text }) => text), [corsRules("s3", "https://page.example")[0].paste]);
   const staged = explain({ code: "STALE_PLAN", message: "m", detail: { staged: ["data/a.lance", 7, "data/b.lance"] }, changed: "staged" }, "o", null);
-  assert.deepEqual(staged.left, ["data/a.lance", "data/b.lance"]);
+  assert.deepEqual([staged.left, staged.paste], [["data/a.lance", "data/b.lance"], []]);
+  const reserved = (changed, reserved) => explain({ code: "STALE_PLAN", message: "m", detail: { reserved }, changed }, "o", null).changed;
+  assert.equal(reserved("nothing", null), "Nothing was changed.");
+  assert.equal(reserved("nothing", 5), "Fragments and indexes are as they were. Version 5 was written for it, and only reserves fragment ids.");
+  assert.match(reserved("nothing", "unknown"), /^Fragments and indexes are as they were\. A version that only reserves fragment ids may/);
+  assert.match(reserved("staged", 5), /^Files were uploaded.* Version 5 was written/);
   for (const code of ["COMMIT_UNKNOWN", "SOMETHING_NEW", "INTERNAL"]) {
     const e = explain({ code, message: "m", detail: {}, changed: "unknown" }, "o", null);
     assert.ok(e.title && e.steps.length > 0 && /not known/.test(e.changed));
   }
 });
 
-test("the rule a page shows is the one that the check of a store gives", () => {
+test("the rules a page shows are those of the kind of store that the address points to", () => {
   const origin = "https://page.example";
-  const given = (kind, where) => remediesFor({ kind }, [{ name: "cors_read", status: "failed" }], origin).find((remedy) => remedy.where === where).paste;
-  assert.equal(corsRule(origin, "gs://b/t.lance").text, given("gcs", "gcs"));
-  assert.equal(corsRule(origin, "https://a.blob.core.windows.net/c/t.lance").text, given("azure", "azure"));
-  assert.deepEqual(JSON.parse(corsRule(origin, "https://x.r2.cloudflarestorage.com/t").text), JSON.parse(given("s3", "r2")));
-  const nginx = given("http", "nginx");
-  for (const [, name, value] of corsRule(origin, "https://host/t").text.matchAll(/^(Access-Control-(?:Allow-Headers|Expose-Headers|Allow-Origin)): (.*)$/gm)) assert.ok(nginx.includes(`${name} "${value}"`), name);
+  const places = {
+    "gs://b/t.lance": ["gcs"], "https://a.blob.core.windows.net/c/t.lance": ["azure"], "https://x.r2.cloudflarestorage.com/t": ["r2"], "https://b.s3.amazonaws.com/t": ["s3"], "s3://b/t": ["s3", "r2"],
+    "https://host/t": ["nginx", "apache"],
+  };
+  for (const [target, wheres] of Object.entries(places)) {
+    const all = ["s3", "gcs", "azure", "http"].flatMap((kind) => corsRules(kind, origin));
+    const shown = rulesFor(origin, target);
+    assert.deepEqual(shown.map(({ text }) => all.find(({ paste }) => paste === text)?.where), wheres, target);
+    for (const { label, text } of shown) assert.ok(label.length > 4 && text.includes(origin), target);
+  }
 });
 
 test("search finds fragments, segments and indexes", () => {

@@ -26,6 +26,15 @@ export function siteWith(folder, code) {
   return folder;
 }
 
+/** Waits until a file is in the browser's own storage. (A function of `waitForFunction` that is async is true at once.) */
+export async function stored(page, name) {
+  for (let more = 0; more < 600; more += 1) {
+    if (await page.evaluate(async (name) => (await navigator.storage.getDirectory()).getFileHandle(name).then(() => true, () => false), name)) return;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new Error(`${name} is not in the browser's own storage after a minute`);
+}
+
 /** Starts the server on a folder and a browser; both end with the test. */
 export async function pageOn(t, folder, built = PAGE) {
   if (!existsSync(path.join(built, "index.html"))) throw new Error("the page is not built: run make build");

@@ -6,14 +6,15 @@ import type { AuditReport, CommittingEvent, ErrorDocument, ForecastOptions, Hist
 import type { Counted, OpenedTable, StoreKeys } from "./engine/protocol.js";
 import type { Choice } from "./jobs/choice.js";
 import { accessTo, folderOf, isFolder } from "./lib/folders.js";
-import { fateOf, forget, keep, keptFor } from "./lib/commits.js";
+import { fateOf, forget, isFirst, keep, keptFor } from "./lib/commits.js";
 import type { Fate } from "./lib/commits.js";
 import { keeping, trying } from "./lib/keeping.js";
 import { remember } from "./lib/recent.js";
 import { withoutSecrets } from "./lib/url.js";
 import { makeGroups } from "./map/groups.js";
 import type { Groups } from "./map/groups.js";
-import { isSandbox } from "./sandbox/calls.js";
+import { isSandbox, JOB_OF } from "./sandbox/calls.js";
+import type { Act, ActReport } from "./sandbox/calls.js";
 import type { Found } from "./parts/Unfinished.js";
 
 export interface Session {
@@ -25,6 +26,8 @@ export interface Session {
   reload: () => void;
   plan: (choice: Choice, signal: AbortSignal) => Promise<JobPlan>;
   run: (plan: JobPlan, workers: number, signal: AbortSignal, progress: (event: ProgressEvent) => void) => Promise<{ ran: Ran; table: OpenedTable }>;
+  /** Does one thing to a sandbox table, and shows the version it committed. */
+  act: (act: Act, signal: AbortSignal, rows?: (rows: number, total: number) => void) => Promise<ActReport>;
   /** What is inside the segments of an index, at the version on screen. */
   inspect: (index: string, signal: AbortSignal) => Promise<SegmentContents[]>;
   /** Pages, zones, keys or tokens of one segment. */
@@ -64,6 +67,19 @@ async function mayUse(target: string | null, mode: "read" | "readwrite"): Promis
   if (await accessTo(folder, mode, mode === "readwrite") === "granted") return;
   const what = mode === "read" ? "read" : "write";
   throw new EngineFailure({ code: "STORE_DENIED", message: `the browser does not let this page ${what} the folder ${folder.name} without asking you again`, detail: { path: folder.name, folder: target }, changed: "nothing" });
+}
+
+/** The version in which a compaction that failed had reserved fragment ids: `null` when it had none, `"unknown"` when that cannot be found out. */
+async function reservedBy(client: EngineClient, handle: number, sent: ReadonlySet<string>): Promise<number | null | "unknown"> {
+  try {
+    for (const uuid of sent) {
+      const found = await client.call("transaction", { handle, uuid });
+      if (found?.version != null && isFirst("compaction", found)) return found.version;
+    }
+    return null;
+  } catch {
+    return "unknown";
+  }
 }
 
 export function useSession(client: EngineClient, target: string | null, version: number | null, keys: StoreKeys | null): Session {
@@ -169,30 +185,38 @@ export function useSession(client: EngineClient, target: string | null, version:
   }, [handle, accept, target]);
   /** Transactions of this tab, whose outcome this tab hears itself. */
   const own = useRef(new Set<string>());
-  const run = useCallback(async (work: JobPlan, workers: number, signal: AbortSignal, progress: (event: ProgressEvent) => void) => {
+  /** Keeps what `work` is about to commit until it is known what became of it. */
+  const announced = useCallback(async <A>(job: string, at: number, work: (committing: (event: CommittingEvent) => void) => Promise<A>): Promise<A> => {
     const sent = new Set<string>();
-    // A trim that takes no record out is a prune and nothing more.
-    const job = work.kind === "trim" && work.outcome === "nothing" ? "prune" : work.kind;
     const done = () => trying((storage) => sent.forEach((transaction) => forget(storage, transaction)));
     const committing = (event: CommittingEvent) => {
       // Another transaction of the same run: what became of the one before is settled, or nothing would follow it.
       done();
       sent.add(event.transaction);
       own.current.add(event.transaction);
-      trying((storage) => keep(storage, { ...event, job, target: withoutSecrets(target ?? ""), at: Date.now() }));
+      // A table in memory ends with the tab: nobody will ask.
+      if (!event.uri.startsWith("memory:")) trying((storage) => keep(storage, { ...event, job, target: withoutSecrets(target ?? ""), at: Date.now() }));
     };
     try {
-      await mayUse(target, "readwrite");
-      const { report, table: next } = await client.call("run", { handle: await handle(signal), plan: work, workers }, { signal, progress, committing });
+      const answer = await work(committing);
       done();
-      return { ran: { kind: work.kind, plan: work, report } as Ran, table: next };
+      return answer;
     } catch (error) {
-      const { changed } = failureOf(error);
-      if (changed === "unknown") sent.forEach((transaction) => own.current.delete(transaction)); // the next look at the table asks
+      const failure = failureOf(error);
+      if (failure.changed === "unknown") sent.forEach((transaction) => own.current.delete(transaction)); // the next look at the table asks
       else done();
-      throw error;
+      if (job !== "compaction" || sent.size === 0 || failure.code === "ABORTED" || failure.changed === "unknown") throw error;
+      throw new EngineFailure({ ...failure, detail: { ...failure.detail, reserved: await reservedBy(client, at, sent) } });
     }
-  }, [handle, target]);
+  }, [target]);
+  const run = useCallback(async (work: JobPlan, workers: number, signal: AbortSignal, progress: (event: ProgressEvent) => void) => {
+    await mayUse(target, "readwrite");
+    const at = await handle(signal);
+    // A trim that takes no record out is a prune and nothing more.
+    const job = work.kind === "trim" && work.outcome === "nothing" ? "prune" : work.kind;
+    const { report, table: next } = await announced(job, at, (committing) => client.call("run", { handle: at, plan: work, workers }, { signal, progress, committing }));
+    return { ran: { kind: work.kind, plan: work, report } as Ran, table: next };
+  }, [handle, announced, target]);
 
   const [unfinished, setUnfinished] = useState<Found[]>([]);
   const known = opened.current;
@@ -268,7 +292,13 @@ export function useSession(client: EngineClient, target: string | null, version:
     if (target !== null && onScreen.current === target) accept(next, target);
   }, [target, accept]);
 
+  const act = useCallback(async (one: Act, signal: AbortSignal, rows?: (rows: number, total: number) => void) => {
+    const at = await handle(signal);
+    const { report, table: next } = await announced(JOB_OF[one.do], at, (committing) => client.call("sandboxAct", { handle: at, act: one }, { signal, rows, committing }));
+    adopt(next);
+    return report;
+  }, [handle, announced, adopt]);
   const engine = useMemo(() => ({ client, handle, call: client.call.bind(client) as EngineClient["call"] }), [client, handle]);
 
-  return { engine, table, loading, failure, requests, reload, plan, run, inspect, parts, audit, probe, forecast, groups, noGroups, history, explainPair, sql, version: another, adopt, unfinished, dismiss };
+  return { engine, table, loading, failure, requests, reload, plan, run, act, inspect, parts, audit, probe, forecast, groups, noGroups, history, explainPair, sql, version: another, adopt, unfinished, dismiss };
 }

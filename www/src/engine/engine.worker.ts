@@ -99,6 +99,20 @@ interface Running extends RunOptions {
   onCommitting: (event: CommittingEvent) => Promise<void>;
 }
 
+/** Tells the page what is about to be committed, and waits until it has kept it. */
+function telling(id: number, table: Table, signal: AbortSignal): Running["onCommitting"] {
+  // The engine knows no address of a store that is made of functions; the store does, and whether it lasts.
+  const uri = table.store.descriptor.kind === "host" ? { uri: table.store.uri } : {};
+  return (event) => new Promise<void>((resolve, reject) => {
+    if (signal.aborted) {
+      reject(new WhetstoneError("ABORTED", "cancelled before it was committed"));
+      return;
+    }
+    keeping.set(id, resolve);
+    post({ type: "committing", id, event: { ...event, ...uri } });
+  });
+}
+
 /** Each kind of plan has its own report. */
 function runPlan(table: Table, plan: JobPlan, options: Running): Promise<Ran["report"]> {
   switch (plan.kind) {
@@ -148,15 +162,7 @@ const handlers: Handlers = {
   async run({ handle, plan, workers }, signal, id) {
     const { table } = held(handle);
     const report = await runPlan(table, plan, {
-      workers, signal, onProgress: (event) => post({ type: "progress", id, event }),
-      onCommitting: (event) => new Promise<void>((resolve, reject) => {
-        if (signal.aborted) {
-          reject(new WhetstoneError("ABORTED", "cancelled before it was committed"));
-          return;
-        }
-        keeping.set(id, resolve);
-        post({ type: "committing", id, event });
-      }),
+      workers, signal, onProgress: (event) => post({ type: "progress", id, event }), onCommitting: telling(id, table, signal),
     });
     // What was committed is committed: showing it is not part of what a cancel may stop.
     const never = new AbortController().signal;
@@ -203,7 +209,7 @@ const handlers: Handlers = {
   },
   async sandboxAct({ handle, act }, signal, id) {
     const { table } = held(handle);
-    const report = await doAct(table, act, { signal, onRows: (rows, rows_total) => post({ type: "rows", id, rows, rows_total }) });
+    const report = await doAct(table, act, { signal, onRows: (rows, rows_total) => post({ type: "rows", id, rows, rows_total }), onCommitting: telling(id, table, signal) });
     const never = new AbortController().signal;
     const versions = await versionsOf(table, never);
     return { report, table: await opened(table, versions, table.version, never) };

@@ -88,12 +88,10 @@ export function useLesson(
     if (!step) return;
     work(async (signal) => {
       for (const one of step.acts) {
-        const answer = await session.engine.call("sandboxAct", { handle: await session.engine.handle(signal), act: one }, { signal });
-        setReport(answer.report);
-        session.adopt(answer.table);
+        setReport(await session.act(one, signal));
       }
     });
-  }, [step, work, session.engine, session.adopt]);
+  }, [step, work, session.act]);
 
   if (!lesson || !step) return null;
   const busy = making ? "setting up" : working ? "working" : null;

@@ -33,6 +33,11 @@ export function forget(storage: Keeping, transaction: string): void {
   storage.removeItem(PREFIX + transaction);
 }
 
+/** A table that is made anew or removed has no commits of before. */
+export function forgetAll(storage: Keeping, target: string): void {
+  for (const { transaction } of keptFor(storage, target)) forget(storage, transaction);
+}
+
 /** What is kept for a table, oldest first. */
 export function keptFor(storage: Keeping, target: string): KeptCommit[] {
   const found: KeptCommit[] = [];
@@ -59,6 +64,7 @@ interface JobWords {
 const NOT_CHANGED = "no version carries it, and the table was not changed by it.";
 const SEGMENTS_LEFT = `${NOT_CHANGED} Index files it uploaded may be left.`;
 const BUILD = { ofIndex: true, lost: SEGMENTS_LEFT, begun: "" };
+const ROWS = { ofIndex: false, lost: `${NOT_CHANGED} Data files it wrote may be left.`, begun: "" };
 
 const JOBS: Record<string, JobWords> = {
   refresh: { name: "A refresh", ...BUILD },
@@ -76,6 +82,9 @@ const JOBS: Record<string, JobWords> = {
     begun: "is the prune it begins with: superseded segments are gone, the history’s records are as they were.",
   },
   prune: { name: "A prune of superseded segments", ofIndex: false, lost: NOT_CHANGED, begun: "" },
+  append: { name: "An append", ...ROWS },
+  delete: { name: "A delete", ...ROWS },
+  update: { name: "An update", ...ROWS },
 };
 
 /** The words for the job a commit belongs to; an older page kept no job. */
@@ -95,7 +104,7 @@ function parse(text: string | null): KeptCommit | null {
 }
 
 /** Whether a transaction is the first of the two that its job commits. */
-function isFirst(job: string | undefined, found: TransactionInfo): boolean {
+export function isFirst(job: string | undefined, found: TransactionInfo): boolean {
   return job === "compaction" ? found.operation === "ReserveFragments" : job === "trim" && found.properties["__lance.frag_reuse.superseded_prune"] === "true";
 }
 

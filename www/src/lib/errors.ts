@@ -1,9 +1,10 @@
 // What went wrong, to which object, what was changed, what to do. Every code has an answer; none shows a stack.
 
 import type { Changed, ErrorDocument } from "../engine/documents.js";
-import { corsRule } from "./cors.js";
+import { rulesFor } from "./cors.js";
 import type { CorsRule } from "./cors.js";
 import { isFolder } from "./folders.js";
+import { count } from "./format.js";
 
 export interface Explanation {
   title: string;
@@ -14,8 +15,8 @@ export interface Explanation {
   left: string[];
   changed: string;
   steps: string[];
-  /** Text to copy into a store's configuration. */
-  paste: CorsRule | null;
+  /** Texts to copy into a store's configuration. */
+  paste: CorsRule[];
   retry: boolean;
 }
 
@@ -81,11 +82,20 @@ export function explain(failure: ErrorDocument, origin: string, target: string |
     what: failure.message.replace(/^(the|this|there|no|an?|it|every|nothing) /, (word) => word.charAt(0).toUpperCase() + word.slice(1)),
     object: objectOf(failure),
     left: leftOf(failure),
-    changed: CHANGED[failure.changed] ?? CHANGED.unknown,
+    changed: changedBy(failure),
     steps: advice.steps,
-    paste: failure.code === "STORE_CORS" ? corsRule(origin, target) : null,
+    paste: failure.code === "STORE_CORS" ? rulesFor(origin, target) : [],
     retry: advice.retry ?? false,
   };
+}
+
+/** A compaction that failed after it had reserved fragment ids has written a version, and `reserved` says which. */
+function changedBy({ changed, detail }: ErrorDocument): string {
+  const { reserved } = (detail ?? {}) as { reserved?: unknown };
+  const sentence = CHANGED[changed] ?? CHANGED.unknown;
+  if (typeof reserved !== "number" && reserved !== "unknown") return sentence;
+  const version = typeof reserved === "number" ? `Version ${count(reserved)} was written for it, and only reserves fragment ids.` : "A version that only reserves fragment ids may have been written.";
+  return `${changed === "nothing" ? "Fragments and indexes are as they were." : sentence} ${version}`;
 }
 
 function objectOf(failure: ErrorDocument): string | null {

@@ -9,7 +9,7 @@ const LEFT_SHOWN = 4;
 
 /** An error as a person needs it: what happened, to which object, what was changed, what to do. */
 export function ErrorPanel({ failure, target, onRetry, onOther }: {
-  failure: ErrorDocument; target: string | null; onRetry?: () => void; onOther?: { label: string; act: () => void };
+  failure: ErrorDocument; target: string | null; onRetry?: () => void; onOther?: { label: string; act: () => void } | undefined;
 }): JSX.Element {
   const e = explain(failure, window.location.origin, target);
   return (
@@ -23,12 +23,12 @@ export function ErrorPanel({ failure, target, onRetry, onOther }: {
         {e.steps.length > 0 && <div><dt>What to do</dt><dd>{e.steps.length === 1 ? e.steps[0] : <ol>{e.steps.map((step) => <li key={step}>{step}</li>)}</ol>}</dd></div>}
         <div><dt>Code</dt><dd><Copyable value={failure.code} label="the error code" /></dd></div>
       </dl>
-      {e.paste && (
-        <figure class="paste">
-          <figcaption>{e.paste.label} <Copyable value={e.paste.text} label="the rule">{""}</Copyable></figcaption>
-          <pre tabIndex={0}>{e.paste.text}</pre>
+      {e.paste.map(({ label, text }) => (
+        <figure key={label} class="paste">
+          <figcaption>{label} <Copyable value={text} label={`the rule for ${label}`}>{""}</Copyable></figcaption>
+          <pre tabIndex={0}>{text}</pre>
         </figure>
-      )}
+      ))}
       <div class="button-row">
         {e.retry && onRetry && <button type="button" class="button primary" onClick={onRetry}>Try again</button>}
         {onOther && <button type="button" class={`button${e.retry && onRetry ? "" : " primary"}`} onClick={onOther.act}>{onOther.label}</button>}

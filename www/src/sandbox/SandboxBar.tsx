@@ -4,7 +4,9 @@ import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { failureOf } from "../engine/client.js";
 import type { ErrorDocument, RowsDone } from "../engine/documents.js";
-import { count } from "../lib/format.js";
+import { forgetAll } from "../lib/commits.js";
+import { count, plural } from "../lib/format.js";
+import { trying } from "../lib/keeping.js";
 import { latestOnly } from "../parts/basics.js";
 import type { Session } from "../session.js";
 import type { Act } from "./calls.js";
@@ -54,27 +56,26 @@ export function SandboxBar({ session, making, target, old, onNew, onGone }: {
     if (!act) return;
     run(async (signal) => {
       setDone({ rows: 0, rows_total: 0 });
-      const handle = await session.engine.handle(signal);
-      const { report, table } = await session.engine.call("sandboxAct", { handle, act }, { signal, rows: (rows, rows_total) => setDone({ rows, rows_total }) });
-      session.adopt(table);
-      return outcomeOf(report) ?? "Done.";
+      return outcomeOf(await session.act(act, signal, (rows, rows_total) => setDone({ rows, rows_total }))) ?? "Done.";
     });
   };
   const download = () => run(async (signal) => {
-    const bytes = await session.engine.call("archive", { target }, { signal });
+    const { bytes, unnamed } = await session.engine.call("archive", { target }, { signal });
     const address = URL.createObjectURL(new Blob([bytes], { type: "application/x-tar" }));
     const link = document.createElement("a");
     link.href = address;
     link.download = `${sandboxName(target)}.lance.tar`;
     link.click();
     setTimeout(() => URL.revokeObjectURL(address), 10_000);
-    return `${link.download} holds the whole table: every version of it, as Lance opens it once unpacked.`;
+    const left = unnamed === 0 ? "" : ` Left out: ${plural(unnamed, "file")} that no version names, of a job that did not get to its end.`;
+    return `${link.download} holds the whole table: every version of it, as Lance opens it once unpacked.${left}`;
   });
   // Nothing brings it back, so it takes a second press; anything else in between takes the first one back.
   const removeIt = () => {
     if (!sure) return setSure(true);
     run(async (signal) => {
       await session.engine.call("sandboxRemove", { name: sandboxName(target) }, { signal });
+      trying((storage) => forgetAll(storage, target));
       onGone();
       return "Removed.";
     });

@@ -20,6 +20,12 @@ export type Act =
   | { do: "release" }
   | { do: "compact"; defer: boolean };
 
+/** The kind of job whose commit an act sends, as plans are named; what an act holds back is committed by the next. */
+export const JOB_OF: Record<Act["do"], string> = {
+  append: "append", delete: "delete", update: "update", index: "create_index", refresh: "refresh", merge: "merge", drop: "drop_index", deal: "refresh", hold: "refresh",
+  release: "refresh", compact: "compaction",
+};
+
 /** What an act did, in the words of whoever did it. */
 export interface ActReport {
   change: ChangeReport | null;
@@ -46,9 +52,15 @@ export interface SandboxCalls {
   /** What a compaction of the latest version would do. */
   compaction: { argument: { handle: number }; answer: CompactionPlan };
   /** The table as a tar file. */
-  archive: { argument: { target: string }; answer: Uint8Array<ArrayBuffer> };
+  archive: { argument: { target: string }; answer: Archive };
   sandboxRemove: { argument: { name: string }; answer: null };
   sandboxes: { argument: null; answer: SandboxPlace };
+}
+
+export interface Archive {
+  bytes: Uint8Array<ArrayBuffer>;
+  /** Data and index files that no version names: a job that ended with its tab left them, and they are not taken along. */
+  unnamed: number;
 }
 
 /** Where sandbox tables are kept, and which there are. */

@@ -4,6 +4,9 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { failureOf } from "../engine/client.js";
 import type { EngineClient } from "../engine/client.js";
 import type { ErrorDocument, RowsDone, SandboxOptions } from "../engine/documents.js";
+import { forgetAll } from "../lib/commits.js";
+import { trying } from "../lib/keeping.js";
+import { SANDBOX } from "./calls.js";
 import type { Act } from "./calls.js";
 
 export interface Making {
@@ -33,6 +36,7 @@ export function useMaking(client: EngineClient): MakingState {
     running.current = control;
     setFailure(null);
     setDone(null);
+    trying((storage) => forgetAll(storage, SANDBOX + what.name));
     client.call("sandboxMake", what, { signal: control.signal, rows: (rows, rows_total) => { if (here) setDone({ rows, rows_total }); } }).then(
       () => { if (here) make(null); },
       (error: unknown) => {

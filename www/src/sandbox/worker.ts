@@ -1,8 +1,8 @@
 // The engine worker's part of the sandbox: where its tables are, and what is done to them. Real tables on a store of this browser.
 
-import { archiveTable, buildSegment, createSandbox, memoryStore, opfsStore, WhetstoneError } from "whetstone";
-import type { BuildTask, BuiltSegment, ChangeOptions, ProgressEvent, RefreshPlan, SandboxOptions, Store, Table } from "whetstone";
-import type { Act, ActReport, SandboxPlace } from "./calls.js";
+import { archiveTable, buildSegment, createSandbox, memoryStore, open, opfsStore, WhetstoneError } from "whetstone";
+import type { BuildTask, BuiltSegment, ChangeOptions, CommittingEvent, ProgressEvent, RefreshPlan, SandboxOptions, Store, Table } from "whetstone";
+import type { Act, ActReport, Archive, SandboxPlace } from "./calls.js";
 import { SANDBOX, sandboxName } from "./calls.js";
 
 const FOLDER = "whetstone-sandbox";
@@ -68,6 +68,7 @@ export async function sandboxes(): Promise<SandboxPlace> {
 export interface Watch {
   signal?: AbortSignal;
   onRows?: (rows: number, total: number) => void;
+  onCommitting?: (event: CommittingEvent) => Promise<void>;
 }
 
 /** Makes a table anew and does to it what is said. */
@@ -83,8 +84,36 @@ export async function makeSandbox(name: string, options: SandboxOptions, acts: A
   }
 }
 
-export async function archive(target: string): Promise<Uint8Array<ArrayBuffer>> {
-  return archiveTable(await sandboxStore(target), `${sandboxName(target)}.lance`);
+/** The table as its versions name it. */
+export async function archive(target: string): Promise<Archive> {
+  const store = await sandboxStore(target);
+  const named = await namedBy(store);
+  let unnamed = 0;
+  const bytes = await archiveTable(store, `${sandboxName(target)}.lance`, {
+    leaveOut: (path) => {
+      const left = (path.startsWith("data/") && !named.data.has(path)) || named.orphans.some((folder) => path.startsWith(folder));
+      if (left) unnamed += 1;
+      return left;
+    },
+  });
+  return { bytes, unnamed };
+}
+
+/** The data files that versions of a table name, and the folders of index segments that none does. */
+async function namedBy(store: Store): Promise<{ data: Set<string>; orphans: string[] }> {
+  const table = await open(store);
+  try {
+    const data = new Set<string>();
+    for (const { version } of await table.versions()) {
+      const then = await table.at(version);
+      for (const { data_files: files } of await then.fragments()) for (const { path } of files) data.add(`data/${path}`);
+      then.close();
+    }
+    const { orphans } = await table.orphans();
+    return { data, orphans: orphans.filter(({ what }) => what === "segment").map(({ path }) => `${path}/`) };
+  } finally {
+    table.close();
+  }
 }
 
 interface Held {
@@ -101,6 +130,7 @@ const NOTHING: ActReport = { change: null, compaction: null, established: [], he
 export async function doAct(table: Table, act: Act, watch: Watch = {}): Promise<ActReport> {
   const change = watched(watch);
   const job = { ...change, onProgress: summing(watch.onRows) };
+  const commit = telling(watch);
   await table.reload(change);
   switch (act.do) {
     case "append": return { ...NOTHING, change: await table.append(act.rows, { rowsPerFragment: act.perFragment, ...change }) };
@@ -114,7 +144,7 @@ export async function doAct(table: Table, act: Act, watch: Watch = {}): Promise<
     case "merge": return { ...NOTHING, established: (await table.merge(act.index, job)).established };
     case "compact": return { ...NOTHING, compaction: await table.compact({ defer_index_remap: act.defer, ...job }) };
     case "drop": {
-      await table.dropIndex(act.index);
+      await table.run(await table.planDropIndex(act.index), commit);
       return NOTHING;
     }
     case "deal": {
@@ -129,7 +159,7 @@ export async function doAct(table: Table, act: Act, watch: Watch = {}): Promise<
         const task: BuildTask = { ...whole, fragments, rows: fragments.reduce((sum, id) => sum + (rowsOf.get(id) ?? 0), 0) };
         if (fragments.length > 0) built.push(await buildSegment(task, table.store));
       }
-      return { ...NOTHING, established: (await table.commitSegments(plan, built)).established };
+      return { ...NOTHING, established: (await table.commitSegments(plan, built, commit)).established };
     }
     case "hold": {
       const plan = await table.planRefresh(act.index, { segments: 1 });
@@ -143,7 +173,7 @@ export async function doAct(table: Table, act: Act, watch: Watch = {}): Promise<
       const { plan, built } = held;
       held = null;
       try {
-        return { ...NOTHING, established: (await table.commitSegments(plan, built)).established };
+        return { ...NOTHING, established: (await table.commitSegments(plan, built, commit)).established };
       } catch (error) {
         const failure = WhetstoneError.from(error);
         if (failure.changed === "unknown") throw failure;
@@ -154,8 +184,13 @@ export async function doAct(table: Table, act: Act, watch: Watch = {}): Promise<
   }
 }
 
-function watched({ signal, onRows }: Watch): Pick<ChangeOptions, "signal" | "onProgress"> {
-  return { ...(signal === undefined ? {} : { signal }), onProgress: ({ rows, rows_total }) => onRows?.(rows, rows_total) };
+function watched({ signal, onRows, onCommitting }: Watch): Pick<ChangeOptions, "signal" | "onProgress" | "onCommitting"> {
+  return { ...(signal === undefined ? {} : { signal }), ...telling({ onCommitting }), onProgress: ({ rows, rows_total }) => onRows?.(rows, rows_total) };
+}
+
+/** Commits that no signal ends are announced all the same. */
+function telling({ onCommitting }: Pick<Watch, "onCommitting">): Pick<ChangeOptions, "onCommitting"> {
+  return onCommitting === undefined ? {} : { onCommitting };
 }
 
 /** The rows of all tasks of a job. Each says at first that it waits, so that the whole is known before anything is done. */
