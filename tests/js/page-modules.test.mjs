@@ -345,7 +345,7 @@ test("the address keeps the state and drops secrets", () => {
   for (const selection of [{ kind: "fragment", id: 7 }, { kind: "segment", uuid: uuid(5) }, { kind: "index", name: "a:b,c" }]) {
     assert.deepEqual(url.parseState(url.formatState({ ...state, selection })).selection, selection);
   }
-  for (const job of [{ kind: "compact", rows: null }, { kind: "compact", rows: 5000 }, { kind: "trim" }, { kind: "prune" }, { kind: "gc" }, { kind: "create" }, { kind: "drop", index: "a b" }]) {
+  for (const job of [{ kind: "compact", rows: null }, { kind: "compact", rows: 5000 }, { kind: "trim" }, { kind: "prune" }, { kind: "gc" }, { kind: "orphans" }, { kind: "create" }, { kind: "drop", index: "a b" }]) {
     assert.deepEqual(url.parseState(url.formatState({ ...state, job })).job, job);
   }
   for (const odd of ["0", "-5", "x", "1e9"]) assert.deepEqual(url.parseState(`?compact=${odd}`).job, { kind: "compact", rows: null }, odd);

@@ -80,7 +80,7 @@ export function Console({ session, layout, target, old }: { session: Session; la
 }
 
 function outcome(ran: Ran): string {
-  if (ran.kind === "trim" || ran.kind === "prune" || ran.kind === "gc") throw new Error("no statement does this");
+  if (ran.kind === "trim" || ran.kind === "prune" || ran.kind === "gc" || ran.kind === "orphans" || ran.kind === "discard") throw new Error("no statement does this");
   const { version_before: before, version } = ran.report;
   if (version === before) return "There was nothing to do. No version was written.";
   const did = ran.kind === "compaction"

@@ -22,6 +22,7 @@ const KEPT = 8;
 const tables = new Map<number, Held>();
 let nextHandle = 1;
 
+const DAY_MS = 86_400_000;
 const running = new Map<number, AbortController>();
 /** Commits that wait until the page has kept what they are. */
 const keeping = new Map<number, () => void>();
@@ -118,6 +119,8 @@ function runPlan(table: Table, plan: JobPlan, options: Running): Promise<Ran["re
   switch (plan.kind) {
     case "compaction": return table.run(plan, options);
     case "trim": case "prune": case "gc": return table.run(plan, options);
+    // What is removed before a cancel stays removed: only the end of it can be told truthfully.
+    case "orphans": case "discard": return table.run(plan);
     default: return table.run(plan, options);
   }
 }
@@ -156,7 +159,9 @@ const handlers: Handlers = {
       case "compact": return table.planCompaction({ ...choice.options, signal });
       case "trim": return table.planTrim({ signal });
       case "prune": return table.planPrune({ signal });
-      case "gc": return table.planGc({ olderThanMs: choice.days * 86_400_000, signal });
+      case "gc": return table.planGc({ olderThanMs: choice.days * DAY_MS, signal });
+      case "orphans": return table.orphans({ olderThan: choice.days * DAY_MS, signal });
+      case "discard": return table.planDiscard(choice.failure, { signal });
     }
   },
   async run({ handle, plan, workers }, signal, id) {

@@ -35,6 +35,15 @@ export function Choices({ choice, plan, schema, taken, workers, onChoice, onWork
       </>
     );
   }
+  if (choice.kind === "orphans") {
+    return (
+      <>
+        <Stepper label="Days" hint="Age of the youngest file of what may go. A build that is running may own younger ones, so it is never less than a day." value={choice.days} least={1} most={3650} onValue={(days) => onChoice({ ...choice, days })} />
+        <p class="quiet">Nothing is removed before you tick it. Commits that lost, builds that were given up and versions that were cleaned up leave such files.</p>
+      </>
+    );
+  }
+  if (choice.kind === "discard") return <p class="quiet">What the job uploaded and did not commit. Nothing is removed while its commit could still arrive, and nothing that a version names.</p>;
   if (choice.kind === "compact") {
     return (
       <>

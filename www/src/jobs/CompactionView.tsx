@@ -4,10 +4,10 @@ import type { JSX } from "preact";
 import type { CompactionFate, CompactionPlan, CompactionReport, SkipRule } from "../engine/documents.js";
 import { bytes, count, name, plural, ranges, shortUuid } from "../lib/format.js";
 import { Icon, Swatch } from "../parts/basics.js";
+import { Fates, More } from "./Fates.js";
 import { rewritten, STAYS } from "./words.js";
 
 const GROUPS_SHOWN = 64;
-const SEGMENTS_SHOWN = 60;
 const WARNINGS_SHOWN = 3;
 const WARNINGS_LISTED = 100;
 
@@ -34,7 +34,7 @@ export function CompactionView({ plan, fragments, slot }: { plan: CompactionPlan
               ))}
             </tbody>
           </table>
-          {plan.tasks.length > GROUPS_SHOWN && <p class="quiet">and {count(plan.tasks.length - GROUPS_SHOWN)} more</p>}
+          <More all={plan.tasks.length} shown={GROUPS_SHOWN} />
         </>
       )}
       {staying > 0 && (
@@ -70,7 +70,7 @@ function Warnings({ warnings }: { warnings: CompactionPlan["warnings"] }): JSX.E
   return (
     <>
       {sorted.slice(0, WARNINGS_SHOWN).map(line)}
-      {rest.length > 0 && <details class="more-notes"><summary>{plural(sorted.length - WARNINGS_SHOWN, "more warning")}</summary>{rest.map(line)}{sorted.length > WARNINGS_LISTED && <p class="quiet">and {count(sorted.length - WARNINGS_LISTED)} more</p>}</details>}
+      {rest.length > 0 && <details class="more-notes"><summary>{plural(sorted.length - WARNINGS_SHOWN, "more warning")}</summary>{rest.map(line)}<More all={sorted.length} shown={WARNINGS_LISTED} /></details>}
     </>
   );
 }
@@ -85,22 +85,16 @@ function Effects({ effects, slot }: { effects: CompactionPlan["effects"]; slot: 
   return (
     <>
       <h3>What becomes of {plural(effects.length, "segment")}: {tally(effects)}</h3>
-      <ul class="fates">
-        {sorted.slice(0, SEGMENTS_SHOWN).map((one, i) => (
-          <li key={one.uuid ?? i}>
-            <span class="fate-uuid" title={one.uuid ?? undefined}>{one.uuid ? <><Swatch slot={slot(one.uuid)} /> {shortUuid(one.uuid)}</> : "–"}</span>
-            <FateName fate={one.fate} />
-            <span class="fate-why"><b title={one.index}>{name(one.index)}</b> {name(one.why)}</span>
-          </li>
-        ))}
-      </ul>
-      {sorted.length > SEGMENTS_SHOWN && <p class="quiet">and {count(sorted.length - SEGMENTS_SHOWN)} more</p>}
+      <Fates of={sorted} fate={(one, i) => ({
+        key: one.uuid ?? i, title: one.uuid ?? undefined, who: one.uuid ? <><Swatch slot={slot(one.uuid)} /> {shortUuid(one.uuid)}</> : "–",
+        fate: one.fate, tone: toneOf(one.fate), why: <><b title={one.index}>{name(one.index)}</b> {name(one.why)}</>,
+      })} />
     </>
   );
 }
 
-function FateName({ fate }: { fate: CompactionFate }): JSX.Element {
-  return <span class={`fate fate-${LOSES.has(fate) ? "removed" : fate === "KEPT" ? "quiet" : "kept"}`}>{fate}</span>;
+function toneOf(fate: CompactionFate): "removed" | "quiet" | "kept" {
+  return LOSES.has(fate) ? "removed" : fate === "KEPT" ? "quiet" : "kept";
 }
 
 /** "3 remapped, 2 kept", in the order they come first. */
@@ -118,16 +112,10 @@ export function Outcomes({ report }: { report: CompactionReport }): JSX.Element 
   return (
     <section>
       <h3>Segments: {tally(report.segments)}</h3>
-      <ul class="fates">
-        {changed.slice(0, SEGMENTS_SHOWN).map((one) => (
-          <li key={one.uuid}>
-            <span class="fate-uuid" title={one.uuid}>{shortUuid(one.uuid)}</span>
-            <FateName fate={one.fate} />
-            <span class="fate-why"><b title={one.index}>{name(one.index)}</b>{one.new_uuid && <> is now <code title={one.new_uuid}>{shortUuid(one.new_uuid)}</code></>}</span>
-          </li>
-        ))}
-      </ul>
-      {changed.length > SEGMENTS_SHOWN && <p class="quiet">and {count(changed.length - SEGMENTS_SHOWN)} more</p>}
+      <Fates of={changed} fate={(one) => ({
+        key: one.uuid, title: one.uuid, who: shortUuid(one.uuid), fate: one.fate, tone: toneOf(one.fate),
+        why: <><b title={one.index}>{name(one.index)}</b>{one.new_uuid && <> is now <code title={one.new_uuid}>{shortUuid(one.new_uuid)}</code></>}</>,
+      })} />
       {lost.length > 0 && <p class="note"><Icon name="warn" /> <span>{lost.slice(0, 6).map(name).join(", ")}{lost.length > 6 && ` and ${count(lost.length - 6)} more`} no longer {lost.length === 1 ? "covers" : "cover"} the new fragments: a refresh indexes them.</span></p>}
     </section>
   );

@@ -8,7 +8,7 @@ import type { GhostRun } from "../map/draw.js";
 import type { Layout } from "../map/model.js";
 import { ErrorPanel } from "../parts/ErrorPanel.js";
 import { Icon } from "../parts/basics.js";
-import type { JobPlan } from "../engine/documents.js";
+import type { ErrorDocument, JobPlan } from "../engine/documents.js";
 import type { Session } from "../session.js";
 import { complete, startChoice } from "./choice.js";
 import type { Choice, Job } from "./choice.js";
@@ -17,7 +17,7 @@ import { PlanView, PlanSkeleton } from "./PlanView.js";
 import { ReportView, versionsOf } from "./ReportView.js";
 import { RunView } from "./RunView.js";
 import { useJob } from "./useJob.js";
-import { cannotRun, effect, isBuild, isDangerous, nothingToDo, onlyTicked, tasksOf, TITLES } from "./words.js";
+import { cannotRun, effect, isBuild, isDangerous, isRemoval, isTicked, nothingToDo, onlyTicked, tasksOf, TITLES } from "./words.js";
 
 export function JobDialog({ session, layout, job, segments, target, onSegments, onGhosts, onClose }: {
   session: Session; layout: Layout; job: Job; segments: number; target: string;
@@ -53,9 +53,13 @@ export function JobDialog({ session, layout, job, segments, target, onSegments, 
   // Ticks belong to the plan they were made on: another plan begins without any.
   const [ticks, setTicks] = useState<{ on: typeof plan; ticked: ReadonlySet<string> }>({ on: null, ticked: new Set() });
   const ticked = ticks.on === plan ? ticks.ticked : NOTHING_TICKED;
-  const chosen = plan?.kind === "gc" ? onlyTicked(plan, ticked) : plan;
-  const untouched = plan !== null && plan.kind === "gc" && !nothingToDo(plan) && cannotRun(plan) === null && ticked.size === 0;
+  const chosen = plan !== null && isTicked(plan) ? onlyTicked(plan, ticked) : plan;
+  const untouched = plan !== null && isTicked(plan) && !nothingToDo(plan) && cannotRun(plan) === null && ticked.size === 0;
   const ready = work.current && chosen !== null && complete(choice) && !nothingToDo(chosen) && cannotRun(chosen) === null && work.planError === null;
+  const discard = (failure: ErrorDocument) => {
+    setChoice({ kind: "discard", failure });
+    work.chooseAgain();
+  };
   const start = () => work.start(workers, chosen ?? undefined);
   const subject = "index" in choice ? choice.index : tableName(target);
   return (
@@ -72,7 +76,7 @@ export function JobDialog({ session, layout, job, segments, target, onSegments, 
     >
       <div class="dialog-body">
         <header class="dialog-head">
-          <h2 id="job-title" tabIndex={-1} autofocus>{TITLES[job.kind][stage.name]} {!(job.kind === "create" && stage.name === "choosing") && <span class="dialog-name" title={subject}>{name(subject)}</span>}</h2>
+          <h2 id="job-title" tabIndex={-1} autofocus>{TITLES[choice.kind][stage.name]} {!(choice.kind === "create" && stage.name === "choosing") && <span class="dialog-name" title={subject}>{name(subject)}</span>}</h2>
           {stage.name !== "running" && <button type="button" class="icon-button" aria-label="Close" onClick={onClose}><Icon name="close" /></button>}
         </header>
         {stage.name === "choosing" && (
@@ -91,7 +95,7 @@ export function JobDialog({ session, layout, job, segments, target, onSegments, 
             </div>
             <footer class="dialog-foot">
               <button type="button" class="button" onClick={onClose}>Close</button>
-              <button type="button" class={`button primary${isDangerous(job.kind) ? " danger" : ""}`} disabled={!ready} onClick={start}>{untouched ? "Tick what to delete" : chosen ? effect(chosen) : !complete(choice) ? (job.kind === "create" ? "Create the index" : "Nothing planned") : work.planError ? "Nothing planned" : "Planning…"}</button>
+              <button type="button" class={`button primary${isDangerous(choice.kind) ? " danger" : ""}`} disabled={!ready} onClick={start}>{untouched ? `Tick what to ${plan?.kind === "gc" ? "delete" : "remove"}` : chosen ? effect(chosen) : !complete(choice) ? (job.kind === "create" ? "Create the index" : "Nothing planned") : work.planError ? "Nothing planned" : "Planning…"}</button>
             </footer>
           </>
         )}
@@ -115,7 +119,7 @@ export function JobDialog({ session, layout, job, segments, target, onSegments, 
         )}
         {stage.name === "failed" && (
           <>
-            <div class="dialog-main single"><ErrorPanel failure={stage.error} target={target} onRetry={work.chooseAgain} /></div>
+            <div class="dialog-main single"><ErrorPanel failure={stage.error} target={target} onRetry={work.chooseAgain} onOther={staged(stage.error) ? { label: "Remove what is left…", act: () => discard(stage.error) } : undefined} /></div>
             <footer class="dialog-foot"><button type="button" class="button" onClick={onClose}>Close</button></footer>
           </>
         )}
@@ -126,8 +130,14 @@ export function JobDialog({ session, layout, job, segments, target, onSegments, 
 
 const NOTHING_TICKED: ReadonlySet<string> = new Set();
 
+/** Whether a job left index files on the store that no version names. */
+function staged({ code, detail }: ErrorDocument): boolean {
+  const left = detail?.staged;
+  return code === "COMMIT_UNKNOWN" || (Array.isArray(left) && left.some((path) => typeof path === "string" && path.startsWith("_indices/")));
+}
+
 function duringRun(plan: JobPlan): string {
-  if (plan.kind === "gc") return "Each row map is looked at once more before it is deleted.";
+  if (isRemoval(plan)) return `Each is looked at once more before it is ${plan.kind === "gc" ? "deleted" : "removed"}.`;
   if (tasksOf(plan).length > 0) return `Nothing in the table changes before all ${isBuild(plan) ? "segments are built" : "fragments are written"}.`;
   return "One small file is written: the next manifest.";
 }

@@ -6,8 +6,10 @@ import { bytes, count, name, plural, ranges, shortUuid } from "../lib/format.js"
 import type { Layout } from "../map/model.js";
 import { Bone, Icon, Swatch } from "../parts/basics.js";
 import { CompactionView } from "./CompactionView.js";
+import { Fates, More } from "./Fates.js";
+import { DiscardView, OrphansView } from "./LeftoverViews.js";
+import type { Ticks } from "./TickTable.js";
 import { GcView, PruneView, TrimView } from "./UpkeepViews.js";
-import type { Ticks } from "./UpkeepViews.js";
 
 const RUNS_SHOWN = 64;
 const SEGMENTS_SHOWN = 40;
@@ -26,6 +28,8 @@ function Planned({ plan, layout, ticks }: { plan: JobPlan; layout: Layout; ticks
     case "trim": return <TrimView plan={plan} slot={slot} />;
     case "prune": return <PruneView plan={plan} slot={slot} />;
     case "gc": return <GcView plan={plan} ticks={ticks} />;
+    case "orphans": return <OrphansView plan={plan} ticks={ticks} />;
+    case "discard": return <DiscardView plan={plan} />;
     case "drop_index": return <DropView plan={plan} rows={layout.lanes.find((lane) => lane.index.name === plan.index.name)?.index.num_rows_indexed ?? null} slot={slot} />;
     default: return <BuildView plan={plan} slot={slot} />;
   }
@@ -82,7 +86,7 @@ function BuildView({ plan, slot }: { plan: BuildPlan; slot: (uuid: string) => nu
           ))}
         </tbody>
       </table>
-      {plan.runs.length > RUNS_SHOWN && <p class="quiet">and {count(plan.runs.length - RUNS_SHOWN)} more</p>}
+      <More all={plan.runs.length} shown={RUNS_SHOWN} />
       <Segments plan={plan} slot={slot} />
       <dl class="costs">
         {groups.before !== null && groups.after !== null && (
@@ -111,20 +115,12 @@ function sourceOf(from: string): string {
 
 function Segments({ plan, slot }: { plan: Plan; slot: (uuid: string) => number }): JSX.Element | null {
   if (plan.segments.length === 0) return null;
-  const shown = plan.segments.slice(0, SEGMENTS_SHOWN);
   return (
     <>
       <h3>{plural(plan.segments.length, "existing segment")}</h3>
-      <ul class="fates">
-        {shown.map((segment) => (
-          <li key={segment.uuid}>
-            <span class="fate-uuid" title={segment.uuid}><Swatch slot={slot(segment.uuid)} /> {shortUuid(segment.uuid)}</span>
-            <span class={`fate fate-${segment.fate.toLowerCase()}`}>{segment.fate}</span>
-            <span class="fate-why">{segment.why}</span>
-          </li>
-        ))}
-      </ul>
-      {plan.segments.length > shown.length && <p class="quiet">and {count(plan.segments.length - shown.length)} more</p>}
+      <Fates of={plan.segments} most={SEGMENTS_SHOWN} fate={({ uuid, fate, why }) => ({
+        key: uuid, title: uuid, who: <><Swatch slot={slot(uuid)} /> {shortUuid(uuid)}</>, fate, tone: fate === "KEPT" ? "kept" : "removed", why,
+      })} />
     </>
   );
 }

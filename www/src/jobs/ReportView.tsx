@@ -5,6 +5,7 @@ import type { BuildPlan, Plan, Ran, RefreshReport } from "../engine/documents.js
 import { bytes, count, duration, name, plural } from "../lib/format.js";
 import { Copyable, Icon } from "../parts/basics.js";
 import { Outcomes } from "./CompactionView.js";
+import { Removed } from "./LeftoverViews.js";
 import { Pruned } from "./UpkeepViews.js";
 import { commandLine, isBuild } from "./words.js";
 import type { Cost } from "./useJob.js";
@@ -13,7 +14,11 @@ const LEFT_OUT_SHOWN = 12;
 
 /** The versions before and after; what only removes files writes none. */
 export function versionsOf(ran: Ran): { before: number; after: number } {
-  return ran.kind === "gc" ? { before: ran.report.version, after: ran.report.version } : { before: ran.report.version_before, after: ran.report.version };
+  switch (ran.kind) {
+    case "gc": return { before: ran.report.version, after: ran.report.version };
+    case "orphans": case "discard": return { before: ran.plan.v_plan, after: ran.plan.v_plan };
+    default: return { before: ran.report.version_before, after: ran.report.version };
+  }
 }
 
 export function ReportView({ ran, cost, target }: { ran: Ran; cost: Cost; target: string }): JSX.Element {
@@ -22,7 +27,7 @@ export function ReportView({ ran, cost, target }: { ran: Ran; cost: Cost; target
   const command = commandLine(ran.plan, target);
   return (
     <div class="report">
-      {ran.kind === "gc" ? head(<Collected ran={ran} />)
+      {ran.kind === "gc" ? head(<Collected ran={ran} />) : ran.kind === "orphans" || ran.kind === "discard" ? head(<><b>{plural(ran.report.removed.length, "file")}</b> removed, {bytes(ran.report.bytes)}. No version was written.</>)
         : before === after ? head("There was nothing to do. No version was written.")
           : head(<><Done ran={ran} /> Version {count(before)} → <b>{count(after)}</b>.</>)}
       <Told ran={ran} />
@@ -35,7 +40,7 @@ export function ReportView({ ran, cost, target }: { ran: Ran; cost: Cost; target
         {transactionsOf(ran).map((transaction) => <div key={transaction} class="wide"><dt>transaction</dt><dd><Copyable value={transaction} label="the transaction" /></dd></div>)}
       </dl>
       <section>
-        <h3>{ran.kind === "gc" ? "From a shell, for all that is old enough" : "The same from a shell"}</h3>
+        <h3>{ran.kind === "gc" || ran.kind === "orphans" ? "From a shell, for all that is old enough" : ran.kind === "discard" ? "From a shell, with the error as --json prints it" : "The same from a shell"}</h3>
         <p class="command"><Copyable value={command} label="the command"><code>{command}</code></Copyable></p>
       </section>
     </div>
@@ -45,12 +50,12 @@ export function ReportView({ ran, cost, target }: { ran: Ran; cost: Cost; target
 type Of<K extends Ran["kind"]> = Extract<Ran, { kind: K }>;
 
 function transactionsOf(ran: Ran): string[] {
-  if (ran.kind === "gc") return [];
+  if (ran.kind === "gc" || ran.kind === "orphans" || ran.kind === "discard") return [];
   if (ran.kind === "trim") return ran.report.transactions;
   return ran.report.transaction ? [ran.report.transaction] : [];
 }
 
-function Done({ ran }: { ran: Exclude<Ran, Of<"gc">> }): JSX.Element {
+function Done({ ran }: { ran: Exclude<Ran, Of<"gc"> | Of<"orphans"> | Of<"discard">> }): JSX.Element {
   switch (ran.kind) {
     case "compaction": return <><b>{plural(ran.report.fragments_removed.length, "fragment")}</b> became {count(ran.report.fragments_added.length)}.</>;
     case "trim": {
@@ -73,6 +78,7 @@ function Collected({ ran: { report } }: { ran: Of<"gc"> }): JSX.Element {
 function Told({ ran }: { ran: Ran }): JSX.Element | null {
   switch (ran.kind) {
     case "drop_index": return null;
+    case "orphans": case "discard": return <Removed report={ran.report} />;
     case "compaction": return (
       <>
         <Outcomes report={ran.report} />
@@ -113,7 +119,7 @@ function LeftOut({ report }: { report: RefreshReport }): JSX.Element | null {
 }
 
 function Attempts({ ran }: { ran: Ran }): JSX.Element | null {
-  const lost = ran.kind === "gc" ? 0 : ran.report.attempts.filter((a) => a.outcome === "lost").length;
+  const lost = ran.kind === "gc" || ran.kind === "orphans" || ran.kind === "discard" ? 0 : ran.report.attempts.filter((a) => a.outcome === "lost").length;
   if (lost === 0) return null;
   return <p class="note"><Icon name="info" /> <span>{plural(lost, "attempt")} met another writer and {lost === 1 ? "was" : "were"} repeated on the newer version.</span></p>;
 }
@@ -128,7 +134,7 @@ function Numbers({ ran }: { ran: Ran }): JSX.Element | null {
       </>
     );
     case "trim": return <div><dt>records</dt><dd>{count(ran.report.records_before ?? 0)} → {count(ran.report.records_after ?? 0)}</dd></div>;
-    case "prune": case "gc": return null;
+    case "prune": case "gc": case "orphans": case "discard": return null;
     default: return <div><dt>segments removed</dt><dd>{count(ran.report.segments_removed)}</dd></div>;
   }
 }

@@ -7,7 +7,7 @@ import { count, duration, ranges } from "../lib/format.js";
 import type { GhostRun } from "../map/draw.js";
 import type { Layout } from "../map/model.js";
 import { LaneStrip } from "../map/LaneStrip.js";
-import { isBuild, tasksOf } from "./words.js";
+import { isBuild, isRemoval, tasksOf } from "./words.js";
 import { byWorker, speed, totals } from "./progress.js";
 import type { RunProgress } from "./progress.js";
 
@@ -24,7 +24,7 @@ export function RunView({ progress, plan, layout, ghosts, cancelling }: { progre
   const lines = byWorker(progress);
   const waiting = progress.tasks.filter((task) => task.state === "waiting").length;
   const finished = progress.tasks.filter((task) => task.state === "done").length;
-  const phase = cancelling ? "Cancelled" : progress.phase !== "build" ? (plan.kind === "gc" ? "Deleting row maps" : "Writing the new version") : isBuild(plan) ? "Building segments" : "Writing fragments";
+  const phase = cancelling ? "Cancelled" : progress.phase !== "build" ? (plan.kind === "gc" ? "Deleting row maps" : isRemoval(plan) ? "Removing files" : "Writing the new version") : isBuild(plan) ? "Building segments" : "Writing fragments";
   return (
     <div class="run">
       <div class="run-total">

@@ -2,17 +2,12 @@
 
 import type { ComponentChildren, JSX } from "preact";
 import type { GcPlan, PrunedSegment, PrunePlan, TrimPlan } from "../engine/documents.js";
-import { bytes, count, name, plural, shortUuid } from "../lib/format.js";
+import { count, name, plural, shortUuid } from "../lib/format.js";
 import { Icon, Swatch } from "../parts/basics.js";
-import { age, agedMaps } from "./words.js";
-
-const SHOWN = 60;
-
-/** Row maps that a person ticked to be deleted. */
-export interface Ticks {
-  ticked: ReadonlySet<string>;
-  onTicked: (ticked: Set<string>) => void;
-}
+import { Fates } from "./Fates.js";
+import { TickTable } from "./TickTable.js";
+import type { Ticks } from "./TickTable.js";
+import { agedMaps } from "./words.js";
 
 type Slot = (uuid: string) => number;
 
@@ -37,16 +32,10 @@ function Records({ title, records }: { title: "go" | "stay"; records: TrimPlan["
   return (
     <>
       <h3>{plural(records.length, "record")} {records.length === 1 ? `${title}${title === "go" ? "es" : "s"}` : title}</h3>
-      <ul class="fates records">
-        {records.slice(0, SHOWN).map((record) => (
-          <li key={record.record}>
-            <span class="fate-uuid">record {count(record.record)}</span>
-            <Goes goes={!record.kept} />
-            <span class="fate-why"><b>{record.moves.map(name).join("; ")}</b> {record.why.length === 0 ? "no segment needs it any more" : record.why.map(name).join("; ")}</span>
-          </li>
-        ))}
-      </ul>
-      {records.length > SHOWN && <p class="quiet">and {count(records.length - SHOWN)} more</p>}
+      <Fates of={records} fate={(record) => ({
+        key: record.record, who: `record ${count(record.record)}`, ...(record.kept ? STAYS : GOES),
+        why: <><b>{record.moves.map(name).join("; ")}</b> {record.why.length === 0 ? "no segment needs it any more" : record.why.map(name).join("; ")}</>,
+      })} />
     </>
   );
 }
@@ -67,23 +56,16 @@ export function Pruned({ segments, slot, title, many }: { segments: readonly Pru
   return (
     <>
       <h3>{plural(segments.length, title, many)}</h3>
-      <ul class="fates">
-        {segments.slice(0, SHOWN).map((one) => (
-          <li key={one.uuid}>
-            <span class="fate-uuid" title={one.uuid}>{slot && <Swatch slot={slot(one.uuid)} />} {shortUuid(one.uuid)}</span>
-            <Goes goes />
-            <span class="fate-why"><b title={one.index}>{name(one.index)}</b> {name(one.why)}</span>
-          </li>
-        ))}
-      </ul>
-      {segments.length > SHOWN && <p class="quiet">and {count(segments.length - SHOWN)} more</p>}
+      <Fates of={segments} fate={(one) => ({
+        key: one.uuid, title: one.uuid, who: <>{slot && <Swatch slot={slot(one.uuid)} />} {shortUuid(one.uuid)}</>, ...GOES,
+        why: <><b title={one.index}>{name(one.index)}</b> {name(one.why)}</>,
+      })} />
     </>
   );
 }
 
-function Goes({ goes }: { goes: boolean }): JSX.Element {
-  return <span class={`fate fate-${goes ? "removed" : "kept"}`}>{goes ? "REMOVED" : "KEPT"}</span>;
-}
+const GOES = { fate: "REMOVED", tone: "removed" } as const;
+const STAYS = { fate: "KEPT", tone: "kept" } as const;
 
 function Planned({ plan, children }: { plan: { v_plan: number }; children: ComponentChildren }): JSX.Element {
   return <p class="quiet">Planned on version {count(plan.v_plan)}; decided again on the latest version when it is run.{children}</p>;
@@ -93,39 +75,17 @@ const STATES: Record<GcPlan["row_maps"][number]["state"], string> = { referenced
 
 export function GcView({ plan, ticks }: { plan: GcPlan; ticks: Ticks | undefined }): JSX.Element {
   const aged = agedMaps(plan);
-  const free = plan.disabled === null && ticks !== undefined;
-  const all = aged.length > 0 && aged.every((map) => ticks?.ticked.has(map.map_id));
-  const toggle = (ids: string[], on: boolean) => {
-    const next = new Set(ticks?.ticked);
-    for (const id of ids) if (on) next.add(id); else next.delete(id);
-    ticks?.onTicked(next);
-  };
   return (
     <>
       {plan.disabled !== null && <p class="note"><Icon name="warn" /> <span>Nothing can be deleted: {name(plan.disabled)}</span></p>}
       {plan.row_maps.length === 0 && <p class="plan-empty"><Icon name="check" /> This table has no row maps.</p>}
       {plan.row_maps.length > 0 && plan.disabled === null && aged.length === 0 && <p class="plan-empty"><Icon name="check" /> Every row map is named by a version, or too young. Nothing would be deleted.</p>}
-      {plan.row_maps.length > 0 && (
-        <>
-          <h3>{plural(plan.row_maps.length, "row map")}, {count(aged.length)} of them old and named by nobody</h3>
-          <div class="table-scroll" tabIndex={0} role="region" aria-label="Row maps">
-            <table class="runs row-maps">
-              <thead><tr><th scope="col">{free && aged.length > 1 ? <label class="check small"><input type="checkbox" checked={all} onChange={(event) => toggle(aged.map((map) => map.map_id), event.currentTarget.checked)} /> <span>delete</span></label> : "delete"}</th><th scope="col" class="num">age</th><th scope="col" class="num">size</th><th scope="col">state</th><th scope="col" class="num">files</th><th scope="col">row map</th></tr></thead>
-              <tbody>
-                {plan.row_maps.slice(0, SHOWN).map((map) => (
-                  <tr key={map.map_id}>
-                    <td>{map.state === "aged" && free ? <input type="checkbox" aria-label={`Delete row map ${map.map_id}`} checked={ticks.ticked.has(map.map_id)} onChange={(event) => toggle([map.map_id], event.currentTarget.checked)} /> : "stays"}</td>
-                    <td class="num">{age(map.age)}</td><td class="num">{bytes(map.bytes)}</td>
-                    <td title={map.referenced_by.join(", ")}>{STATES[map.state]}{map.referenced_by.length > 0 && ` by ${name(map.referenced_by[0] ?? "")}${map.referenced_by.length > 1 ? " and others" : ""}`}</td>
-                    <td class="num">{count(map.files.length)}</td><td><code title={map.map_id}>{name(shortUuid(map.map_id))}</code></td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
-          {plan.row_maps.length > SHOWN && <p class="quiet">and {count(plan.row_maps.length - SHOWN)} more; <code>whetstone gc</code> lists all of them.</p>}
-        </>
-      )}
+      {plan.row_maps.length > 0 && <h3>{plural(plan.row_maps.length, "row map")}, {count(aged.length)} of them old and named by nobody</h3>}
+      <TickTable verb="delete" label="Row maps" head="row map" command="whetstone gc" ticks={plan.disabled === null ? ticks : undefined} rows={plan.row_maps.map((map) => ({
+        id: map.map_id, called: `row map ${map.map_id}`, may: map.state === "aged", age: map.age, bytes: map.bytes, files: map.files.length, title: map.referenced_by.join(", "),
+        state: <>{STATES[map.state]}{map.referenced_by.length > 0 && ` by ${name(map.referenced_by[0] ?? "")}${map.referenced_by.length > 1 ? " and others" : ""}`}</>,
+        shown: <code title={map.map_id}>{name(shortUuid(map.map_id))}</code>,
+      }))} />
       <p class="quiet">{plural(plan.versions_read, "manifest")} read for it, of every branch. What is ticked is looked at once more before it is deleted; nothing brings it back.</p>
     </>
   );

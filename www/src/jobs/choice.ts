@@ -1,6 +1,6 @@
 // What a dialog asks the engine to plan. Pure.
 
-import type { CompactionOptions, FieldInfo } from "../engine/documents.js";
+import type { CompactionOptions, ErrorDocument, FieldInfo } from "../engine/documents.js";
 
 /** One thing to plan, with everything the person chose. */
 export type Choice =
@@ -13,13 +13,17 @@ export type Choice =
   | { kind: "trim" }
   | { kind: "prune" }
   /** `days`: age a row map must have. */
-  | { kind: "gc"; days: number };
+  | { kind: "gc"; days: number }
+  /** `days`: age a leftover must have. */
+  | { kind: "orphans"; days: number }
+  /** What the job staged that failed with this. */
+  | { kind: "discard"; failure: ErrorDocument };
 
 export type JobKind = Choice["kind"];
 
 /** Jobs on the whole table whose dialog needs nothing to begin with. */
-export const UPKEEP = ["trim", "prune", "gc"] as const;
-/** Row maps younger than that are never removed, in days: a commit may be on its way that names them. */
+export const UPKEEP = ["trim", "prune", "gc", "orphans"] as const;
+/** Row maps younger than that are never removed, in days: a commit may be on its way that names them. Where leftovers begin, too. */
 export const LEAST_DAYS = 7;
 
 /** A dialog that is open: on an index, on a column that has none yet, or on the table. */
@@ -37,7 +41,7 @@ export function startChoice(job: Job, segments: number): Choice {
     case "drop": return { kind: "drop", index: job.index };
     case "create": return { kind: "create", index: "", column: "", method: "BTREE", segments: 1, train: true, params: {} };
     case "compact": return { kind: "compact", options: job.rows === null ? {} : { target_rows_per_fragment: job.rows }, fault: false };
-    case "gc": return { kind: "gc", days: LEAST_DAYS };
+    case "gc": case "orphans": return { kind: job.kind, days: LEAST_DAYS };
     default: return { kind: job.kind };
   }
 }

@@ -1,6 +1,6 @@
 // The words around a job: the title of its dialog, what its button says, why it cannot be run, the command line that does the same. Pure.
 
-import type { BuildPlan, CompactionPlan, GcPlan, JobPlan, SkipRule, TrimPlan } from "../engine/documents.js";
+import type { BuildPlan, CompactionPlan, DiscardPlan, GcPlan, JobPlan, Orphan, OrphanList, RemovalPlan, SkipRule, TrimPlan } from "../engine/documents.js";
 import { bytes, commandTarget, count, name, plural, shellWord } from "../lib/format.js";
 import { withoutSecrets } from "../lib/url.js";
 import type { JobKind } from "./choice.js";
@@ -14,11 +14,18 @@ export const TITLES: Record<JobKind, Record<"choosing" | "running" | "reported" 
   trim: { choosing: "Trim the reuse history of", running: "Trimming the reuse history of", reported: "Trimmed the reuse history of", failed: "Trim of the reuse history of" },
   prune: { choosing: "Prune segments of", running: "Pruning segments of", reported: "Pruned segments of", failed: "Prune of" },
   gc: { choosing: "Collect row maps of", running: "Collecting row maps of", reported: "Collected row maps of", failed: "Collection of row maps of" },
+  orphans: { choosing: "Leftovers of", running: "Removing leftovers of", reported: "Removed leftovers of", failed: "Removal of leftovers of" },
+  discard: { choosing: "Remove what was staged in", running: "Removing what was staged in", reported: "Removed what was staged in", failed: "Removal of what was staged in" },
 };
 
 /** Jobs that take something away for good. */
 export function isDangerous(kind: JobKind): boolean {
-  return kind === "drop" || kind === "gc";
+  return kind === "drop" || kind === "gc" || kind === "orphans" || kind === "discard";
+}
+
+/** Plans that remove files and write no version. */
+export function isRemoval(plan: JobPlan): plan is GcPlan | RemovalPlan {
+  return plan.kind === "gc" || plan.kind === "orphans" || plan.kind === "discard";
 }
 
 /** Whether segments are built before the commit. */
@@ -39,6 +46,8 @@ export function nothingToDo(plan: JobPlan): boolean {
     case "trim": return plan.outcome === "nothing" && plan.prune.length === 0;
     case "prune": return plan.segments.length === 0;
     case "gc": return agedMaps(plan).length === 0;
+    case "orphans": return removable(plan).length === 0;
+    case "discard": return stagedFiles(plan).files === 0;
   }
 }
 
@@ -57,6 +66,11 @@ export function effect(plan: JobPlan): string {
     case "trim": return trimEffect(plan);
     case "prune": return plan.segments.length === 0 ? "Nothing to prune" : `Drop ${plural(plan.segments.length, "superseded segment")}`;
     case "gc": return cannot ? "Nothing can be deleted" : gcEffect(plan);
+    case "orphans": return orphansEffect(plan);
+    case "discard": {
+      const { files, bytes: size } = stagedFiles(plan);
+      return files === 0 ? "Nothing is left" : `Remove ${plural(files, "staged file")}, ${bytes(size)}`;
+    }
   }
   const fragments = plan.tasks.reduce((sum, task) => sum + task.fragments.length, 0);
   if (plan.kind === "create_index") {
@@ -107,9 +121,29 @@ function gcEffect(plan: GcPlan): string {
   return maps.length === 0 ? "Nothing to delete" : `Delete ${plural(maps.length, "row map")}, ${bytes(maps.reduce((sum, map) => sum + map.bytes, 0))}`;
 }
 
-/** The plan to delete only these of its row maps: what is not named in a plan stays. */
-export function onlyTicked(plan: GcPlan, ticked: ReadonlySet<string>): GcPlan {
-  return { ...plan, row_maps: plan.row_maps.filter((map) => map.state !== "aged" || ticked.has(map.map_id)) };
+/** Leftovers old enough to go. */
+export function removable(plan: OrphanList): Orphan[] {
+  return plan.orphans.filter((orphan) => orphan.removable);
+}
+
+function orphansEffect(plan: OrphanList): string {
+  const old = removable(plan);
+  return old.length === 0 ? "Nothing to remove" : `Remove ${plural(old.length, "leftover")}, ${bytes(old.reduce((sum, orphan) => sum + orphan.bytes, 0))}`;
+}
+
+export function stagedFiles(plan: DiscardPlan): { files: number; bytes: number } {
+  return plan.segments.reduce((sum, segment) => ({ files: sum.files + segment.files.length, bytes: sum.bytes + segment.bytes }), { files: 0, bytes: 0 });
+}
+
+/** Plans of which a person ticks what is to go. */
+export function isTicked(plan: JobPlan): plan is GcPlan | OrphanList {
+  return plan.kind === "gc" || plan.kind === "orphans";
+}
+
+/** The plan to remove only what is ticked: what is not named in a plan stays. */
+export function onlyTicked<P extends GcPlan | OrphanList>(plan: P, ticked: ReadonlySet<string>): P {
+  if (plan.kind === "gc") return { ...plan, row_maps: plan.row_maps.filter((map) => map.state !== "aged" || ticked.has(map.map_id)) };
+  return { ...plan, orphans: plan.orphans.filter((orphan) => !orphan.removable || ticked.has(orphan.path)) };
 }
 
 const DAY_MS = 86_400_000;
@@ -127,7 +161,8 @@ export function commandLine(plan: JobPlan, target: string): string {
     case "drop_index": return `whetstone drop-index ${table} ${shellWord(plan.index.name)}`;
     case "compaction": return `whetstone compact ${table}${compactionOptions(plan)}`;
     case "trim": case "prune": return `whetstone ${plan.kind} ${table}`;
-    case "gc": return `whetstone gc ${table} --older-than ${Math.round(plan.older_than_ms / DAY_MS)}d --remove`;
+    case "gc": case "orphans": return `whetstone ${plan.kind} ${table} --older-than ${Math.round(plan.older_than_ms / DAY_MS)}d --remove`;
+    case "discard": return `whetstone discard ${table} error.json`;
   }
   const index = shellWord(plan.index.name);
   const segments = Math.max(1, plan.runs.length);

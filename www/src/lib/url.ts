@@ -110,7 +110,7 @@ function parseJob(p: URLSearchParams): Job | null {
 function jobValue(job: Job): string {
   if ("index" in job) return job.index;
   if (job.kind === "compact") return job.rows === null ? "table" : String(job.rows);
-  return job.kind === "create" ? "index" : "history";
+  return job.kind === "create" ? "index" : job.kind === "orphans" ? "table" : "history";
 }
 
 function parseSelection(text: string | null): Selection | null {

@@ -36,7 +36,7 @@ export function IndexList({ layout, selection, old, onSelect, onJob }: {
           ))}
         </ul>
       )}
-      {layout && <div class="index-foot"><button type="button" class="button small block" {...latestOnly(old)} onClick={() => onJob({ kind: "create" })}><Icon name="plus" /> Create an index…</button></div>}
+      {layout && <div class="index-foot"><button type="button" class="button small block" {...latestOnly(old)} onClick={() => onJob({ kind: "create" })}><Icon name="plus" /> Create an index…</button><button type="button" class="button small block" {...latestOnly(old)} title={latestOnly(old).title ?? "Index files, row maps and transactions that no version names"} onClick={() => onJob({ kind: "orphans" })}>Find leftovers…</button></div>}
     </section>
   );
 }
