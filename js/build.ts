@@ -95,8 +95,21 @@ export async function discard(
   return Promise.race([work, late]).finally(() => clearTimeout(timer));
 }
 
-/** @internal The same error, saying what was left behind. */
-export function withStaged(error: WhetstoneError, { left }: Discarded): WhetstoneError {
+/** @internal The objects that an error lists as written and named by no manifest. */
+export function stagedOf(error: WhetstoneError): string[] {
+  const staged = error.detail["staged"];
+  return Array.isArray(staged) ? staged.filter((path) => typeof path === "string") : [];
+}
+
+/**
+ * @internal The same error, saying what was left behind. `doubtful`: objects that errors listed. One that was not there to be removed may
+ * still arrive.
+ */
+export function withStaged(error: WhetstoneError, { removed, left: found }: Discarded, doubtful: string[]): WhetstoneError {
+  // Where there was no listing, folders and patterns are left.
+  const covers = (one: string, path: string): boolean => one === path || (/\/$|\*/.test(one) && path.startsWith(one.split("*", 1)[0] as string));
+  const settled = (path: string): boolean => [...removed, ...found].some((one) => covers(one, path));
+  const left = [...found, ...new Set(doubtful.filter((path) => !settled(path)))];
   const { staged: _, ...detail } = error.detail; // what the error knew before anything was removed
   if (left.length > 0) detail["staged"] = left;
   const message = left.length === 0 ? error.message : `${error.message} Left on the store, named by no manifest: ${left.join(", ")}.`;
@@ -121,6 +134,7 @@ export async function buildSegment(task: BuildTask, store: Store | StoreDescript
     });
     return built as BuiltSegment;
   } catch (error) {
-    throw withStaged(WhetstoneError.from(error), await discard(descriptor, callbacks, task.branch, started, options.signal?.aborted ? 180 : 10_000));
+    const failure = WhetstoneError.from(error);
+    throw withStaged(failure, await discard(descriptor, callbacks, task.branch, started, options.signal?.aborted ? 180 : 10_000), stagedOf(failure));
   }
 }

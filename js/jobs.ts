@@ -1,6 +1,6 @@
 // Running plans on an open table: segments that are built and committed, fragments that are compacted, changes of rows, and the upkeep
 // of reuse histories.
-import { discard, withStaged } from "./build.js";
+import { discard, stagedOf, withStaged } from "./build.js";
 import type { CountedBuild, PoolTask } from "./build.js";
 import { countRows } from "./counting.js";
 import { aborted } from "./engine.js";
@@ -41,7 +41,9 @@ export async function runPlan(table: Handle, plan: Plan, options: RunOptions): P
   const report = await commitSegments(table, plan, built, options).catch(async (error: unknown) => {
     const failure = WhetstoneError.from(error);
     if (!NOT_COMMITTED.has(failure.code) || failure.changed === "unknown" || failure.changed === "committed") throw failure;
-    throw withStaged(failure, await discard(table.store.descriptor, table.store.callbacks, plan.branch, built.map((segment) => segment.uuid), 10_000));
+    // Of the segments it lists what was built; the rest is what the commit itself may have left.
+    const others = stagedOf(failure).filter((path) => !built.some((segment) => path.startsWith(`_indices/${segment.uuid}/`)));
+    throw withStaged(failure, await discard(table.store.descriptor, table.store.callbacks, plan.branch, built.map((segment) => segment.uuid), 10_000), others);
   });
   addRequests(report.requests, counted);
   phase("done");
@@ -78,7 +80,7 @@ export async function commitSegments(table: Handle, plan: Plan, built: BuiltSegm
   } catch (error) {
     if (!giveUp.signal.aborted) throw error;
     const uuids = built.map((segment) => segment.uuid);
-    if (sent === undefined) throw withStaged(aborted(), { removed: [], left: uuids.map((uuid) => `_indices/${uuid}/`) });
+    if (sent === undefined) throw withStaged(aborted(), { removed: [], left: uuids.map((uuid) => `_indices/${uuid}/`) }, []);
     throw new WhetstoneError("COMMIT_UNKNOWN",
       `the signal fired while ${plan.index.name} was being committed, and the commit may have landed: it has if version ${sent.version} carries transaction ${sent.transaction}, which \`whetstone transaction\` and table.transaction() tell`,
       { index: plan.index.name, segments: uuids, version_before: table.info.version, version: sent.version, transaction: sent.transaction }, "unknown", { cause: error });

@@ -1,5 +1,5 @@
 /** A pool of workers that build segments and rewrite fragments. */
-import { countedBuildOn, discard, filesOf, withStaged } from "./build.js";
+import { countedBuildOn, discard, filesOf, stagedOf, withStaged } from "./build.js";
 import type { CountedBuild, PoolTask } from "./build.js";
 import { aborted, currentEngine, engineModule, workerSource } from "./engine.js";
 import { invalid, WhetstoneError } from "./errors.js";
@@ -102,8 +102,11 @@ export class WorkerPool {
     job.signal?.addEventListener("abort", onAbort, { once: true });
     this.#jobs.add(state.stop);
     let failure: WhetstoneError | undefined;
+    const doubtful: string[] = [];
     const tasks = job.tasks.map((_, i) => this.#task(state, i).catch((error: unknown) => {
-      failure ??= WhetstoneError.from(error);
+      const failed = WhetstoneError.from(error);
+      doubtful.push(...stagedOf(failed));
+      failure ??= failed;
       state.stop.abort();
       return null;
     }));
@@ -114,7 +117,7 @@ export class WorkerPool {
       const byCaller = job.signal?.aborted === true || this.#closed;
       const ms = byCaller ? Math.max(ABORT_ANSWER_MS - (performance.now() - stoppedAt), 1) : CLEAN_UP_MS;
       const discarded = await discard(job.descriptor, job.callbacks, job.tasks[0]?.branch ?? null, abandoned, ms, { files: filesOf(job.tasks), after: written() });
-      if (failure !== undefined) throw withStaged(failure, discarded);
+      if (failure !== undefined) throw withStaged(failure, discarded, doubtful);
       return built;
     } finally {
       this.#jobs.delete(state.stop);

@@ -173,6 +173,28 @@ impl Error {
         self
     }
 
+    /// Lists the objects on the store that no manifest names, in place of what the detail `staged` listed. With none of them
+    /// nothing had changed.
+    #[must_use]
+    pub fn with_staged(mut self, paths: Vec<String>) -> Error {
+        if paths.is_empty() {
+            self.0.detail.remove("staged");
+            return self.with_changed(Changed::Nothing);
+        }
+        self.with("staged", paths).with_changed(Changed::Staged)
+    }
+
+    /// The error of writing `path`, which no manifest names: it may be there, unless the store refused it for certain.
+    #[must_use]
+    pub fn of_writing(self, path: &str) -> Error {
+        if self.changed() == Changed::Nothing { self } else { self.with_staged(vec![path.to_owned()]) }
+    }
+
+    /// The objects that the detail `staged` lists.
+    pub fn staged(&self) -> impl Iterator<Item = &str> {
+        self.0.detail.get("staged").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+    }
+
     /// The code.
     pub fn code(&self) -> ErrorCode {
         self.0.code

@@ -135,6 +135,8 @@ pub(super) fn discard(
                 match store.delete(&path).await {
                     Ok(()) => removed.push(path),
                     Err(error) if is_not_found(&error) => {}
+                    // Who may not delete was perhaps not let write either.
+                    Err(_) if store.get_range(&path, 0..1).await.is_err_and(|error| is_not_found(&error)) => {}
                     Err(_) => left.push(path),
                 }
             }

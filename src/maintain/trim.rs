@@ -14,6 +14,7 @@ use crate::format::flags::check_write_tagged;
 use crate::format::index_metadata::{FRAG_REUSE_NAME, IndexMetadata};
 use crate::format::reuse_v0::{is_tagged, reuse_entry};
 use crate::lists::set_of;
+use crate::refresh::build::{may_be_ours, withdraw};
 use crate::refresh::plan::FORMAT;
 use crate::reuse::content::{EXTERNAL_NAME, INLINE_LIMIT, external_details, inline_details, records};
 use crate::reuse::explain;
@@ -232,14 +233,25 @@ async fn record_count(table: &Table) -> Result<Option<u64>> {
 
 async fn trim_alone(table: &Table, v_plan: u64, committing: &OnCommitting<'_>) -> Result<Published> {
     let trim = TrimHistory { v_plan, drawn: RefCell::default() };
-    let published = publish(table, &trim, committing).await?;
+    let published = match publish(table, &trim, committing).await {
+        Ok(published) => published,
+        Err(error) if error.changed() == Changed::Unknown => return Err(error),
+        Err(error) => {
+            let drawn: Vec<String> = trim.drawn.take().into_iter().map(external_path).collect();
+            return Err(withdraw(table.store(), error, &drawn).await);
+        }
+    };
     // Content written for attempts that were lost belongs to nobody.
     let committed = published.change.iter().flat_map(|change| &change.new).map(|e| e.uuid);
     let committed = set_of(committed);
     for uuid in trim.drawn.into_inner().into_iter().filter(|uuid| !committed.contains(uuid)) {
-        let _ = table.store().delete(&format!("_indices/{uuid}/{EXTERNAL_NAME}")).await;
+        let _ = table.store().delete(&external_path(uuid)).await;
     }
     Ok(published)
+}
+
+fn external_path(uuid: Uuid) -> String {
+    format!("_indices/{uuid}/{EXTERNAL_NAME}")
 }
 
 struct TrimHistory {
@@ -279,9 +291,12 @@ impl Proposal for TrimHistory {
         let details = if content.len() <= INLINE_LIMIT {
             inline_details(&content)
         } else {
-            self.drawn.borrow_mut().push(uuid);
-            let size = content.len() as u64;
-            latest.store().put(&format!("_indices/{uuid}/{EXTERNAL_NAME}"), vec![content]).await?;
+            let (size, path) = (content.len() as u64, external_path(uuid));
+            let stored = latest.store().put(&path, vec![content]).await.map_err(|error| error.of_writing(&path));
+            if may_be_ours(&stored) {
+                self.drawn.borrow_mut().push(uuid);
+            }
+            stored?;
             external_details(size)
         };
         let new = IndexMetadata {

@@ -278,8 +278,7 @@ pub(crate) async fn upload(store: &Store, uuid: Uuid, index: BuiltIndex) -> Resu
         let path = format!("{folder}/{name}");
         files.push(BuiltFile { path: name, size: file.size });
         let outcome = create(store, &path, file.chunks, file.size).await;
-        // What is there already belongs to somebody else and must not be cleaned up. An upload that failed may be there.
-        if outcome.as_ref().err().is_none_or(|error| error.code() != ErrorCode::UuidInUse) {
+        if may_be_ours(&outcome) {
             staged.push(path);
         }
         if let Err(error) = outcome {
@@ -292,6 +291,12 @@ pub(crate) async fn upload(store: &Store, uuid: Uuid, index: BuiltIndex) -> Resu
     Ok((files, staged))
 }
 
+/// Whether an upload that ended like this may have left its object: not when the store refused it for certain, nor when one was
+/// there already, which belongs to somebody else and must not be cleaned up.
+pub(crate) fn may_be_ours(outcome: &Result<()>) -> bool {
+    outcome.as_ref().err().is_none_or(|error| error.changed() != Changed::Nothing)
+}
+
 /// Creates one file. Its folder is named by a uuid of this build alone, so after an answer that was lost whatever lies there was
 /// sent by us: it is read back, and sent again (only if absent) when it is not there.
 pub(crate) async fn create(store: &Store, path: &str, chunks: Vec<bytes::Bytes>, size: u64) -> Result<()> {
@@ -301,7 +306,13 @@ pub(crate) async fn create(store: &Store, path: &str, chunks: Vec<bytes::Bytes>,
         if attempt > 0 {
             store.env().sleep(UPLOAD_WAIT_MS << attempt).await;
         }
-        let error = match store.put_create(path, chunks.clone()).await? {
+        let created = match store.put_create(path, chunks.clone()).await {
+            // Refused now; a request before that got no answer may yet arrive.
+            Err(error) if lost.is_some() => return Err(error.with_changed(Changed::Unknown)),
+            Err(error) => return Err(error),
+            Ok(created) => created,
+        };
+        let error = match created {
             Created::Yes(_) => return Ok(()),
             Created::Exists if lost.is_none() => {
                 let text = format!("{path} is there already; it was not overwritten");
@@ -337,7 +348,8 @@ fn tail_of(chunks: &[bytes::Bytes]) -> Vec<u8> {
     tail
 }
 
-/// Compares a segment's folder with the sizes recorded for it; a store that cannot list is believed.
+/// Compares a segment's folder with the sizes recorded for it, and answers when the youngest of its files was written, in
+/// milliseconds since 1970, where the listing tells. A store that cannot list is believed.
 pub async fn check_sizes(store: &Store, folder: &str, files: &[BuiltFile]) -> Result<Option<i64>> {
     if !store.can_list() {
         return Ok(None);
@@ -372,8 +384,10 @@ pub async fn discard(store: &Store, staged: &[String]) -> Vec<String> {
     left
 }
 
-/// The error after cleaning up: what is left is listed in it.
+/// The error after cleaning up: what is left is listed in it, beside what it listed already.
 pub async fn withdraw(store: &Store, error: Error, staged: &[String]) -> Error {
     let left = discard(store, staged).await;
-    if left.is_empty() { error.with_changed(Changed::Nothing) } else { error.with("staged", left).with_changed(Changed::Staged) }
+    let others = error.staged().filter(|path| !staged.iter().any(|tried| tried == path)).map(str::to_owned);
+    let left = others.chain(left).collect();
+    error.with_staged(left)
 }

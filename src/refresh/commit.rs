@@ -186,8 +186,10 @@ fn with_staged(error: Error, staged: &[String]) -> Error {
     if staged.is_empty() {
         return error;
     }
-    let changed = if error.changed() == Changed::Unknown { Changed::Unknown } else { Changed::Staged };
-    error.with("staged", staged.to_vec()).with_changed(changed)
+    let unknown = error.changed() == Changed::Unknown;
+    let all = staged.iter().cloned().chain(error.staged().map(str::to_owned)).collect();
+    let error = error.with_staged(all);
+    if unknown { error.with_changed(Changed::Unknown) } else { error }
 }
 
 /// What became of it, read from the version that was written.

@@ -26,7 +26,7 @@ use crate::format::index_metadata::IndexMetadata;
 use crate::format::{proto, wire};
 use crate::maintain::forecast::compaction::CompactionPlan;
 use crate::maintain::forecast::snapshot;
-use crate::refresh::build::discard;
+use crate::refresh::build::withdraw;
 use crate::refresh::plan::FORMAT;
 use crate::table::Table;
 use crate::table::publish::{Attempt, DataChange, Decision, IndexChange, OnCommitting, Proposal, publish};
@@ -61,13 +61,7 @@ pub async fn commit_compaction(
             Ok((report, table))
         }
         Err(error) if matches!(error.changed(), Changed::Unknown | Changed::Committed) => Err(error),
-        Err(error) => {
-            let left = discard(table.store(), &staged.take()).await;
-            if left.is_empty() {
-                return Err(error.with_changed(Changed::Nothing));
-            }
-            Err(error.with("staged", left).with_changed(Changed::Staged))
-        }
+        Err(error) => Err(withdraw(table.store(), error, &staged.take()).await),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::format::fragment::Fragment;
 use crate::format::manifest::{Manifest, ManifestFile};
 use crate::format::row::RowDomain;
-use crate::refresh::build::{create, withdraw};
+use crate::refresh::build::{create, may_be_ours, withdraw};
 use crate::refresh::files::live_rows;
 use crate::refresh::plan::FORMAT;
 use crate::store::Store;
@@ -108,7 +108,7 @@ pub async fn rewrite_fragments(
         let object = format!("data/{path}");
         let size = written.file.size;
         let stored = create(store, &object, written.file.chunks, size).await;
-        if stored.as_ref().err().is_none_or(|error| error.code() != ErrorCode::UuidInUse) {
+        if may_be_ours(&stored) {
             staged.push(object);
         }
         if let Err(error) = stored {

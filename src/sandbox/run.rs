@@ -23,10 +23,10 @@ use crate::format::manifest::Manifest;
 use crate::format::row::RowDomain;
 use crate::format::wire;
 use crate::lists::sorted_by_key;
-use crate::refresh::build::{discard, withdraw};
+use crate::refresh::build::{discard, may_be_ours, withdraw};
 use crate::refresh::plan::FORMAT;
 use crate::rewrite::data_file::{DataFileWriter, DataLayout, NewFragment};
-use crate::store::{RequestCounts, Store};
+use crate::store::{Payload, RequestCounts, Store};
 use crate::table::publish::{Attempt, DataChange, Decision, IndexChange, OnCommitting, Proposal, publish};
 use crate::table::scan::{FragmentScan, ScanContext};
 use crate::table::{At, Table};
@@ -165,9 +165,16 @@ async fn store_file(store: &Store, file: DataFileWriter, staged: &mut Staged) ->
     let name = format!("{}.lance", store.env().uuid().simple());
     let written = file.finish(name)?;
     let path = format!("data/{}", written.entry.path);
-    staged.0.push(path.clone());
-    store.put(&path, written.file.chunks).await?;
+    store_object(store, path, written.file.chunks, staged).await?;
     Ok(NewFragment { files: vec![written.entry], rows: written.rows, ..NewFragment::default() })
+}
+
+async fn store_object(store: &Store, path: String, content: Payload, staged: &mut Staged) -> Result<()> {
+    let stored = store.put(&path, content).await.map_err(|error| error.of_writing(&path));
+    if may_be_ours(&stored) {
+        staged.0.push(path);
+    }
+    stored
 }
 
 /// Carries a plan out. `committing` is told before anything that may commit is sent, `on_rows` while rows are written. An append whose
@@ -304,8 +311,7 @@ impl Change<'_> {
                 base_id: None,
             };
             let path = file.path(chosen.fragment.id);
-            staged.0.push(path.clone());
-            store.put(&path, vec![encode_roaring32(&gone).into()]).await?;
+            store_object(store, path, vec![encode_roaring32(&gone).into()], staged).await?;
             self.vectors.push((chosen.fragment.id, file));
         }
         Ok(())

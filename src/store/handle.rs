@@ -1,5 +1,6 @@
 //! [`Store`]: one table root on any `ObjectStore`.
 
+use std::cell::Cell;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -336,18 +337,29 @@ impl Store {
     }
 
     /// Writes an object, replacing one of that name.
+    ///
+    /// # Errors
+    /// `changed` is `nothing` when every request was refused for certain, else `unknown`.
     pub async fn put(&self, path: &str, data: Payload) -> Result<()> {
         let location = self.locate(path)?;
         let data: PutPayload = data.into_iter().collect();
+        let unclear = Cell::new(false);
         with_retries(&self.env, || async {
             let result = self.upload(path, &location, data.clone(), PutMode::Overwrite).await;
-            result.map(|_| ()).map_err(|error| store_error("PUT", path, &error))
+            result.map(|_| ()).map_err(|error| {
+                let refused = fault_of("PUT", &error).and_then(|fault| fault.status()).is_some_and(is_refusal);
+                unclear.set(unclear.get() || !refused);
+                store_error("PUT", path, &error)
+            })
         })
         .await
-        .map_err(|error| error.with_changed(Changed::Unknown))
+        .map_err(|error| error.with_changed(if unclear.get() { Changed::Unknown } else { Changed::Nothing }))
     }
 
     /// Creates an object if there is none of that name. Sent once: whoever needs certainty reads it back.
+    ///
+    /// # Errors
+    /// Refusals that leave nothing behind: `changed` is `nothing`.
     pub async fn put_create(&self, path: &str, data: Payload) -> Result<Created> {
         let location = self.locate(path)?;
         let data: PutPayload = data.into_iter().collect();
@@ -358,8 +370,7 @@ impl Store {
         let fault = fault_of("PUT", &error);
         match fault.as_ref().and_then(Fault::status) {
             Some(status) if says_exists(status, fault.as_ref().map_or("", |f| &f.what)) => Ok(Created::Exists),
-            // Refusals that leave nothing behind. A 409 may be a concurrent request that won or lost: not among them.
-            Some(400 | 401 | 403 | 404 | 405 | 411 | 413 | 501 | 507) => Err(store_error("PUT", path, &error)),
+            Some(status) if is_refusal(status) => Err(store_error("PUT", path, &error)),
             _ => Ok(Created::Unclear(store_error("PUT", path, &error).with_changed(Changed::Unknown))),
         }
     }
@@ -431,6 +442,11 @@ impl Store {
             headers: Vec::new(),
         });
     }
+}
+
+/// Statuses of a PUT that leave nothing behind. A 409 may be a concurrent request that won or lost: not among them.
+fn is_refusal(status: u16) -> bool {
+    matches!(status, 400 | 401 | 403 | 404 | 405 | 411 | 413 | 501 | 507)
 }
 
 fn parse(path: &str) -> Result<Path> {

@@ -55,7 +55,7 @@ pub struct NextVersion<'a> {
 
 impl Table {
     /// Puts the transaction file, creates the manifest of `next` (this table's version plus one) if there is none, and finds
-    /// out what became of it. An error means that nothing was committed and (apart from the transaction file) written.
+    /// out what became of it. An error means that nothing was committed; it lists the transaction file when that may be left.
     pub async fn put_next(&self, next: NextVersion<'_>) -> Result<CommitOutcome> {
         self.put_transaction(&next).await?;
         self.put_manifest(next).await
@@ -72,13 +72,16 @@ impl Table {
                 format!("version {} is detached from the table's history and cannot be committed on", self.version()),
             ));
         }
-        let put = self.store().put(&transaction_path(next.transaction), vec![next.transaction.encode()]).await;
-        put.map_err(|error| error.with_changed(Changed::Staged))
+        let path = transaction_path(next.transaction);
+        let put = self.store().put(&path, vec![next.transaction.encode()]).await;
+        put.map_err(|error| error.of_writing(&path))
     }
 
-    /// Takes the transaction file away: of a commit that is certain not to be, nobody looks for it. Failing to delete it harms nobody.
-    pub(super) async fn drop_transaction(&self, transaction: &Transaction) {
-        let _ = self.store().delete(&transaction_path(transaction)).await;
+    /// Takes the transaction file away: of a commit that is certain not to be, nobody looks for it. Failing to delete it harms nobody;
+    /// what is left is named.
+    pub(super) async fn drop_transaction(&self, transaction: &Transaction) -> Vec<String> {
+        let path = transaction_path(transaction);
+        if self.store().delete(&path).await.is_err() { vec![path] } else { Vec::new() }
     }
 
     /// [`put_next`](Table::put_next), once the transaction file is there.
@@ -101,8 +104,8 @@ impl Table {
             Ok(Created::Unclear(error)) => Some(error.message().to_owned()),
             Err(error) => {
                 // Refused before anything was stored.
-                self.drop_transaction(next.transaction).await;
-                return Err(error.with_changed(Changed::Staged));
+                let left = self.drop_transaction(next.transaction).await;
+                return Err(error.with_staged(left));
             }
         };
         let outcome = match self.resolve(&next.transaction.uuid, next.version, clue, taken).await {

@@ -305,6 +305,33 @@ def test_base_paths_outside_of_the_table(table, base, code):
     assert all(name.startswith("/t.lance/") for name in seen), seen
 
 
+DENIED = [(403, "AccessDenied"), (401, "Unauthorized"), (405, "MethodNotAllowed")]
+
+
+@pytest.mark.parametrize("status,word", DENIED, ids=lambda v: str(v))
+@pytest.mark.parametrize("job", [("refresh", tables.INDEX), ("create-index", "id_idx", "id", "BTREE"), ("drop-index", tables.INDEX), ("compact",), ("merge", tables.INDEX)], ids=lambda v: v[0])
+def test_a_store_that_denies_writing(table, job, status, word):
+    """What was refused for certain is not there: nothing was changed, and no file is listed."""
+    if job[0] == "merge":
+        command.run("refresh", table, tables.INDEX)  # or there is nothing to merge
+    before = files(table)
+    with CloudServer(table.parent, fail=lambda n, m, k, q: (status, word) if m in ("PUT", "DELETE") else None) as server:
+        # Without the race, which would be denied before the job sends anything.
+        failed = refuses(("STORE_DENIED", "STORE_UNREACHABLE"), job[0], TARGET, *job[1:], "--unsafe-commits", env=server.environment)
+        assert server.count(r"^PUT (?!.*_whetstone_check)") > 0, "nothing was sent"
+    assert failed.changed == "nothing" and '"staged"' not in failed.text, failed.text
+    assert files(table) == before
+
+
+@pytest.mark.parametrize("job,named", [(("drop-index", tables.INDEX), "_transactions/"), (("compact",), "data/"), (("refresh", tables.INDEX), "_indices/")], ids=lambda v: v[0])
+def test_writes_of_which_nothing_is_known(table, job, named):
+    """An answer that tells nothing leaves the object in doubt: it is listed, unless it could be removed."""
+    with CloudServer(table.parent, fail=lambda n, m, k, q: (503, "SlowDown") if m == "PUT" else (403, "AccessDenied") if m == "DELETE" else None) as server:
+        failed = refuses("STORE_UNREACHABLE", job[0], TARGET, *job[1:], "--unsafe-commits", env=server.environment)
+    staged = json.loads(failed.text[: failed.text.rindex("}") + 1])["error"]["detail"]["staged"]
+    assert failed.changed == "staged" and staged and all(path.startswith(named) for path in staged), failed.text
+
+
 def test_a_store_that_keeps_nothing(table, remembers):
     """It answers 201 to every PUT: the race finds out, and says what is wrong with the store, not with an object of ours."""
 

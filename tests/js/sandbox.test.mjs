@@ -127,6 +127,35 @@ test("a full store and lost workers leave the table whole, and it is compacted l
   assert.deepEqual((await fresh.audit("v_idx")).findings, []);
 });
 
+test("what a store refused for certain is not listed as left behind, what it left open is", async () => {
+  const objects = new Map();
+  let status = null;
+  const fast = memoryStore(objects).callbacks;
+  const refuse = (path) => { if (status !== null) throw Object.assign(new Error(path), { status }); };
+  const store = hostStore({
+    ...fast,
+    put: async (path, ...rest) => { refuse(path); return fast.put(path, ...rest); },
+    delete: async (path) => { refuse(path); return fast.delete(path); },
+  }, { uri: "memory:denied" });
+  const table = await lived(store);
+  const kept = [...objects.keys()].sort();
+  const jobs = [
+    ["data/", () => table.append(30)],
+    ["data/", () => table.update({ where: "id < 20" }, { v: 3 })],
+    ["_deletions/", () => table.delete({ where: "id < 20", every: 3 })],
+    ["data/", () => table.compact({ workers: 1 })],
+    ["_transactions/", () => table.dropIndex("v_idx")],
+    ["_indices/", () => table.createIndex("city_idx", "city", "BITMAP", { workers: 1 })],
+  ];
+  for (const [place, job] of jobs) {
+    status = 403;
+    await assert.rejects(job, (error) => error.code === "STORE_DENIED" && error.changed === "nothing" && error.detail.staged === undefined);
+    status = 500;
+    await assert.rejects(job, (error) => error.changed === "staged" && error.detail.staged.length > 0 && error.detail.staged.every((path) => path.startsWith(place)));
+  }
+  assert.deepEqual([...objects.keys()].sort(), kept);
+});
+
 test("of very many fragments that stay, a plan names the first thousand and counts them all", async () => {
   const table = await createSandbox(memoryStore(), { columns: [ID], rows: 1205, rowsPerFragment: 1 });
   const plan = await table.planCompaction({ target_rows_per_fragment: 1, excluded_fragment_ids: [3, 1204] });
