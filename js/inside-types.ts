@@ -1,13 +1,17 @@
 // The documents about what is inside segments: their parts, what a condition looks at, and what an audit found.
+import type { WhetstoneError } from "./errors.js";
 import type { Count } from "./types.js";
+
+/** Why something inside a segment cannot be read. */
+export type ReadError = ReturnType<WhetstoneError["toJSON"]>;
 
 /** What is inside one segment. */
 export interface SegmentContents {
   uuid: string;
-  /** As the index method tells it: `method`, `rows`, `problems` and what the method has of its own; or `error` when it cannot be read. */
+  /** As the index method tells it: `method`, `rows`, `problems` and what the method has of its own; or `error`, a {@link ReadError}, when it cannot be read. */
   contents: Record<string, unknown>;
   /** Its first parts; `null` when `contents` is an error, and an error of their own where only they cannot be read. */
-  parts: SegmentParts | { error: { code: string; message: string } } | null;
+  parts: SegmentParts | { error: ReadError } | null;
 }
 
 /**

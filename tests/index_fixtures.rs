@@ -21,7 +21,7 @@ use whetstone::format::schema::scalar_type;
 use whetstone::format::treemap::decode_row_treemap;
 use whetstone::index::{BuildSpec, BuiltIndex, IndexMethod, Params, SegmentFiles, method_by_url};
 use whetstone::store::Store;
-use whetstone::table::base::segment_store;
+use whetstone::table::base::segment_folder;
 use whetstone::table::column::field_type;
 use whetstone::table::scan::{FragmentScan, ScanContext};
 use whetstone::table::{At, Table};
@@ -51,8 +51,8 @@ fn segments(name: &str, path: &Path) -> Vec<Segment> {
                 continue;
             }
             let at = format!("{name} {} {}", entry.name, entry.uuid);
-            let folder = segment_store(listed.store(), &listed.manifest().manifest, entry).unwrap();
-            let files = SegmentFiles::new(folder, entry.clone());
+            let (store, folder) = segment_folder(listed.store(), &listed.manifest().manifest, entry).unwrap();
+            let files = SegmentFiles::within(store, folder, entry.clone());
             // A segment remapped or merged from others keeps their oldest version, but was made in the one that lists it.
             let before = block_on(latest.manifest_at(version - 1)).unwrap();
             let replaced = before

@@ -230,9 +230,9 @@ fn a_branch_is_a_table_of_its_own() {
         }
     }
     for entry in &dev.manifest().indices {
-        let folder = whetstone::table::base::segment_store(dev.store(), manifest, entry).unwrap();
+        let (store, folder) = whetstone::table::base::segment_folder(dev.store(), manifest, entry).unwrap();
         for file in &entry.files {
-            block_on(folder.get(&file.path, Some(file.size_bytes))).unwrap();
+            block_on(store.get(&format!("{folder}/{}", file.path), Some(file.size_bytes))).unwrap();
         }
     }
     // The folder of the branch opened as if it were a table.

@@ -38,8 +38,7 @@ export async function main(argv: string[]): Promise<number> {
     }
     if (invocation.command === "audit") return await audit(invocation, interrupt.signal);
     if (invocation.command === "store-check") return await storeCheck(invocation, interrupt.signal);
-    await run(invocation, interrupt.signal);
-    return EXIT.done;
+    return await run(invocation, interrupt.signal) ?? EXIT.done;
   } catch (error) {
     return failed(WhetstoneError.from(error), argv[0], argv.includes("--json"));
   } finally {
@@ -88,7 +87,8 @@ function answer<T>(invocation: Invocation, document: T, text: (document: T) => s
   else process.stdout.write(`${text(printable(document))}\n`);
 }
 
-async function run(invocation: Invocation, signal: AbortSignal): Promise<void> {
+/** Answers the exit status when it is not that of what is done. */
+async function run(invocation: Invocation, signal: AbortSignal): Promise<number | void> {
   if (invocation.command === "serve") return serveFolder(invocation, signal);
   const [target = "", second] = invocation.arguments;
   const planning = planOptions(invocation);
@@ -109,7 +109,8 @@ async function run(invocation: Invocation, signal: AbortSignal): Promise<void> {
       const uuid = invocation.text("segment");
       if (uuid !== undefined) return answer(invocation, await table.parts(second, uuid, stretch), render.parts);
       const contents = await contentsOf(table, second, stretch);
-      return answer(invocation, { ...heading(table), indices, contents }, (d) => `${render.segments(d.indices)}${render.contents(d.contents)}`);
+      answer(invocation, { ...heading(table), indices, contents }, (d) => `${render.segments(d.indices, d.contents)}${render.contents(d.contents)}`);
+      return contents?.some((segment) => render.unreadable(segment) !== null) ? EXIT.failed : EXIT.done;
     }
     case "column":
       return await column(invocation, table, second ?? "", signal);

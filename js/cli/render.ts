@@ -1,7 +1,7 @@
 // The documents as text.
 import type {
   AuditReport, BuildPlan, DiscardPlan, FragmentInfo, GcPlan, GcReport, HistoryDocument, IndexInfo, OrphanList, Plan, Probe, PrunedSegment, PrunePlan,
-  PruneReport, RefreshReport, RemovalReport, SegmentContents, SegmentInfo, SegmentParts, ShowDocument, TransactionInfo, TrimPlan, TrimReport,
+  PruneReport, ReadError, RefreshReport, RemovalReport, SegmentContents, SegmentInfo, SegmentParts, ShowDocument, TransactionInfo, TrimPlan, TrimReport,
 } from "../types.js";
 import { count, name, pairs, percent, plural, ranges, size, table } from "./text.js";
 
@@ -57,8 +57,19 @@ function total(sizes: (number | null)[]): number | null {
   return sizes.reduce<number | null>((sum, one) => (sum === null || one === null ? null : sum + one), 0);
 }
 
-/** Lines of `segments`. */
-export function segments(indices: Pick<IndexInfo, "name" | "segments">[]): string {
+/** Why a segment, or its parts, cannot be read; `null` when it can. */
+export function unreadable({ contents, parts: inside }: SegmentContents): ReadError | null {
+  if (isReadError(contents["error"])) return contents["error"];
+  return inside !== null && "error" in inside ? inside.error : null;
+}
+
+function isReadError(value: unknown): value is ReadError {
+  return typeof value === "object" && value !== null && "code" in value && "message" in value;
+}
+
+/** Lines of `segments`. `read`: what came of reading what is inside. */
+export function segments(indices: Pick<IndexInfo, "name" | "segments">[], read: SegmentContents[] | null = null): string {
+  const failed = new Set(read?.filter((segment) => unreadable(segment) !== null).map(({ uuid }) => uuid));
   const rows = indices.flatMap((index) => index.segments.map((segment) => ({ ...segment, index: index.name })));
   if (rows.length === 0) return "no segments";
   return table<SegmentInfo & { index: string }>(rows, [
@@ -68,16 +79,20 @@ export function segments(indices: Pick<IndexInfo, "name" | "segments">[]): strin
     { head: "RETIRED", cell: (s) => (s.retired_fragment_ids?.length ? ranges(s.retired_fragment_ids) : "–") },
     { head: "VERSION", cell: (s) => String(s.dataset_version), right: true },
     { head: "SIZE", cell: (s) => size(s.size_bytes), right: true },
-    { head: "STATUS", cell: (s) => (s.status_reason ? `${s.status}: ${s.status_reason}` : s.status) },
+    { head: "STATUS", cell: (s) => (failed.has(s.uuid) ? "unreadable" : s.status_reason ? `${s.status}: ${s.status_reason}` : s.status) },
   ]);
 }
 
 /** Lines of what is inside segments, below the table of them. */
 export function contents(list: SegmentContents[] | null): string {
   if (list === null) return "\n\nthis build does not read what is inside";
-  return list.map(({ uuid, contents, parts: inside }) => {
+  return list.map((segment) => {
+    const { uuid, contents, parts: inside } = segment;
+    const failure = unreadable(segment);
+    const sentence = failure === null ? "" : `cannot be read: ${failure.message} [${failure.code}]`;
+    if (isReadError(contents["error"])) return `\n\n${uuid}\n${sentence}`;
     const summary = pairs(Object.entries(contents).map(([key, value]) => [key, JSON.stringify(value)]));
-    const rest = inside === null ? "" : "error" in inside ? `\n${inside.error.message}` : inside.count === 0 ? "" : `\n\n${parts(inside, SHOWN)}`;
+    const rest = inside === null ? "" : "error" in inside ? `\n${sentence}` : inside.count === 0 ? "" : `\n\n${parts(inside, SHOWN)}`;
     return `\n\n${uuid}\n${summary}${rest}`;
   }).join("");
 }

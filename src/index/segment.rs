@@ -6,21 +6,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::error::Result;
 use crate::file::LanceFile;
 use crate::format::index_metadata::{IndexFile, IndexMetadata};
-use crate::store::Store;
+use crate::store::{Entry, Store};
 
 /// A segment folder together with the manifest entry that names it.
 #[derive(Clone)]
 pub struct SegmentFiles {
     store: Store,
+    /// Below the store's root, so that every error names a file as it lies in the table; empty when the store begins here.
+    folder: String,
     entry: IndexMetadata,
     /// Files that were opened, where several questions are asked about one segment.
     opened: Option<Arc<Mutex<BTreeMap<String, LanceFile>>>>,
 }
 
 impl SegmentFiles {
-    /// `store` is rooted at the segment folder (`_indices/{uuid}` of the base the entry points to).
+    /// A segment whose folder `store` is rooted at.
     pub fn new(store: Store, entry: IndexMetadata) -> SegmentFiles {
-        SegmentFiles { store, entry, opened: None }
+        SegmentFiles::within(store, String::new(), entry)
+    }
+
+    /// A segment in `folder` of `store` (`_indices/{uuid}` of the base the entry points to).
+    pub fn within(store: Store, folder: String, entry: IndexMetadata) -> SegmentFiles {
+        SegmentFiles { store, folder, entry, opened: None }
     }
 
     /// Keeps the heads of files that it opened, for itself and its clones.
@@ -30,9 +37,17 @@ impl SegmentFiles {
         self
     }
 
-    /// The segment's folder.
-    pub fn store(&self) -> &Store {
-        &self.store
+    /// Whether its folder can be listed.
+    pub fn can_list(&self) -> bool {
+        self.store.can_list()
+    }
+
+    /// What lies in its folder.
+    ///
+    /// # Errors
+    /// Those of listing.
+    pub async fn list(&self) -> Result<Vec<Entry>> {
+        self.store.list(&self.folder).await
     }
 
     /// The manifest entry.
@@ -58,7 +73,7 @@ impl SegmentFiles {
         if !self.entry.files.is_empty() {
             return Ok(self.entry.files.clone());
         }
-        let listed = self.store.list("").await?;
+        let listed = self.list().await?;
         Ok(listed.into_iter().map(|entry| IndexFile { path: entry.name, size_bytes: entry.size }).collect())
     }
 
@@ -73,7 +88,8 @@ impl SegmentFiles {
             return Ok(file.clone());
         }
         let size = self.entry.files.iter().find(|file| file.path == name).map(|file| file.size_bytes);
-        let file = LanceFile::open(&self.store, name, size).await?;
+        let path = if self.folder.is_empty() { name.to_owned() } else { format!("{}/{name}", self.folder) };
+        let file = LanceFile::open(&self.store, &path, size).await?;
         if let Some(opened) = &self.opened {
             opened.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), file.clone());
         }

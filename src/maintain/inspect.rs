@@ -48,7 +48,9 @@ pub async fn inspect(table: &Table, index: &str, options: &PartsOptions) -> Resu
 }
 
 fn failure(error: Error) -> Value {
-    json!({ "error": { "code": error.code().as_str(), "message": error.message() } })
+    json!({ "error": {
+        "code": error.code().as_str(), "message": error.message(), "detail": error.detail(), "changed": error.changed(),
+    } })
 }
 
 /// Parts of one segment; nothing else of it is read.

@@ -12,7 +12,7 @@ use crate::format::treemap::encode_roaring64;
 use crate::format::{proto, wire};
 use crate::refresh::build::create;
 use crate::table::Table;
-use crate::table::base::segment_store;
+use crate::table::base::segment_folder;
 
 const DETAILS_URL: &str = "/lance.table.FragmentReuseIndexDetails";
 /// Content of more bytes lies in a file of its own.
@@ -51,7 +51,7 @@ pub(super) async fn next(latest: &Table, tasks: &[MovedTask], covered: bool) -> 
     } else {
         let size = content.len() as u64;
         let path = format!("_indices/{uuid}/{EXTERNAL}");
-        create(latest.store(), &path, vec![content.into()], size).await?;
+        create(latest.store(), &path, vec![content.into()], size).await.map_err(|error| error.of_writing(&path))?;
         staged.push(path);
         let place = proto::ExternalFile { path: EXTERNAL.to_owned(), offset: 0, size };
         wire::put_len_field(&mut value, 2, &place.encode_to_vec());
@@ -83,7 +83,8 @@ async fn stored(table: &Table, entry: &IndexMetadata) -> Result<Vec<u8>> {
         ReuseContent::Inline(bytes) => bytes.to_vec(),
         ReuseContent::External { path, offset, size } => {
             let end = offset.checked_add(size).ok_or_else(|| Error::corrupt(&object, "the history's range overflows"))?;
-            segment_store(table.store(), &table.manifest().manifest, entry)?.get_range(&path, offset..end).await?.to_vec()
+            let (store, folder) = segment_folder(table.store(), &table.manifest().manifest, entry)?;
+            store.get_range(&format!("{folder}/{path}"), offset..end).await?.to_vec()
         }
     })
 }

@@ -23,14 +23,14 @@ pub fn deletion_file(store: &Store, manifest: &Manifest, fragment: u32, file: &D
     Ok((root(store, manifest, base)?, path))
 }
 
-/// The folder of a segment's files.
-pub fn segment_store(store: &Store, manifest: &Manifest, entry: &IndexMetadata) -> Result<Store> {
+/// The folder of a segment's files and the store it is below.
+pub fn segment_folder(store: &Store, manifest: &Manifest, entry: &IndexMetadata) -> Result<(Store, String)> {
     let folder = format!("_indices/{}", entry.uuid);
-    match base_of(manifest, entry.base_id)? {
-        None => store.child(&folder),
-        Some(base) if base.is_dataset_root => root(store, manifest, base)?.child(&folder),
-        Some(base) => root(store, manifest, base)?.child(&entry.uuid.to_string()),
-    }
+    Ok(match base_of(manifest, entry.base_id)? {
+        None => (store.clone(), folder),
+        Some(base) if base.is_dataset_root => (root(store, manifest, base)?, folder),
+        Some(base) => (root(store, manifest, base)?, entry.uuid.to_string()),
+    })
 }
 
 /// The store of a base path id; `None` = the table's own root.

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use roaring::RoaringBitmap;
 use uuid::Uuid;
 
-use super::base::segment_store;
+use super::base::segment_folder;
 use crate::error::{Error, ErrorCode, Result};
 use crate::format::index_metadata::{FRAG_REUSE_NAME, IndexMetadata};
 use crate::format::manifest::Manifest;
@@ -108,7 +108,8 @@ pub async fn content(store: &Store, manifest: &Manifest, entry: &IndexMetadata) 
         ReuseContent::External { path, offset, size } => {
             let end = offset.checked_add(size);
             let end = end.ok_or_else(|| Error::corrupt(&object, "the external content ends past the end of numbers"))?;
-            let content = segment_store(store, manifest, entry)?.get_range(&path, offset..end).await?;
+            let (store, folder) = segment_folder(store, manifest, entry)?;
+            let content = store.get_range(&format!("{folder}/{path}"), offset..end).await?;
             Ok((format!("{object}/{path}"), content))
         }
     }

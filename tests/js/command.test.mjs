@@ -135,6 +135,28 @@ test("help lists every command and every option of each", async () => {
   }
 });
 
+test("segments whose files cannot be read are named, with the sentence, and it is a failure", async (t) => {
+  const folder = copyTable(t, "fragments_200");
+  const [first, second] = (await json(["segments", folder, "k_idx"])).document.indices[0].segments;
+  for (const name of readdirSync(path.join(folder, "_indices", first.uuid))) writeFileSync(path.join(folder, "_indices", first.uuid, name), "no index file");
+  const text = await command(["segments", folder, "k_idx"]);
+  assert.equal(text.status, 1);
+  assert.match(text.stdout, new RegExp(`^k_idx +${first.uuid} .* unreadable$`, "m"));
+  assert.match(text.stdout, new RegExp(`^k_idx +${second.uuid} .* ok$`, "m"));
+  assert.match(text.stdout, new RegExp(`^${first.uuid}\\ncannot be read: _indices/${first.uuid}/page_data\\.lance: .* \\[CORRUPT_FILE\\]$`, "m"));
+  assert.doesNotMatch(text.stdout, /"error"/);
+  const { status, document } = await json(["segments", folder, "k_idx"]);
+  assert.equal(status, 1);
+  const { error } = document.contents.find(({ uuid }) => uuid === first.uuid).contents;
+  assert.deepEqual([error.code, error.changed, error.detail.object], ["CORRUPT_FILE", "nothing", `_indices/${first.uuid}/page_data.lance`]);
+  // Whatever else needs the file names it as it lies in the table.
+  for (const args of [["probe", folder, "k_idx", "=", "3"], ["compact", folder, "--param", "target_rows_per_fragment=100000"]]) {
+    const failed = await json(args);
+    assert.equal(failed.status, 1);
+    assert.match(failed.document.error.message, new RegExp(`_indices/${first.uuid}/page_(lookup|data)\\.lance`));
+  }
+});
+
 test("fragments are excluded from a compaction by a list", async () => {
   const excluded = ({ document }) => document.skipped.filter(({ rule }) => rule === "excluded").map(({ fragment }) => fragment);
   for (const [value, ids] of [["0,1", [0, 1]], ["7", [7]], ["[2,3]", [2, 3]]]) {

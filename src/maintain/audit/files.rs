@@ -122,11 +122,10 @@ impl Audit<'_> {
         if recorded.is_empty() {
             return Ok(true);
         }
-        let store = segment.files.store();
-        if !store.can_list() {
+        if !segment.files.can_list() {
             return Ok(false);
         }
-        let listed = match store.list("").await {
+        let listed = match segment.files.list().await {
             Ok(listed) => listed,
             Err(error) if is_listing_refused(&error) => return Ok(false),
             Err(error) => return Err(error),
