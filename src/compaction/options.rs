@@ -138,15 +138,19 @@ impl Resolved {
     /// Puts the caller's options over the table's configuration over the defaults.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for a value of the configuration that Lance would refuse as well, for a limit of 0, and for a
-    /// deferred remap where rows have stable ids, which need none.
+    /// `INVALID_ARGUMENT` for a value that Lance would refuse as well, for a limit or target of 0, and for a deferred remap where
+    /// rows have stable ids, which need none.
     pub fn new(given: &CompactionOptions, config: &BTreeMap<String, String>, stable_row_ids: bool) -> Result<Resolved> {
         let mut from = BTreeMap::new();
         let mut source = Source { config, from: &mut from };
         let whole = "a non-negative integer";
         // What no plan depends on is still refused where Lance refuses it.
-        for name in ["max_rows_per_group", "max_bytes_per_file", "batch_size", "io_buffer_size", "binary_copy_read_batch_bytes"] {
+        for name in ["max_rows_per_group", "max_bytes_per_file", "io_buffer_size", "binary_copy_read_batch_bytes"] {
             source.of_config::<u64>(name, whole)?;
+        }
+        let batch = given.batch_size.or(source.of_config("batch_size", whole)?);
+        if batch.is_some_and(|rows| !(1..=u64::from(u32::MAX)).contains(&rows)) {
+            return Err(Error::invalid(format!("batch_size must be between 1 and {}; nothing was planned", u32::MAX)));
         }
         let resolved = Resolved {
             target_rows_per_fragment: source
@@ -170,6 +174,12 @@ impl Resolved {
             excluded_fragment_ids: given.excluded_fragment_ids.clone().unwrap_or_default(),
             from: BTreeMap::new(),
         };
+        // Lance merges nothing for a target of 0 and makes one file of what it rewrites all the same, and waits for ever with no
+        // thread: neither can be meant.
+        let counts = [("target_rows_per_fragment", Some(resolved.target_rows_per_fragment)), ("num_threads", given.num_threads)];
+        if let Some((name, _)) = counts.iter().find(|(_, count)| *count == Some(0)) {
+            return Err(Error::invalid(format!("{name} must be greater than 0; nothing was planned")));
+        }
         let limits = [
             ("max_source_fragments", resolved.max_source_fragments),
             ("max_source_rows", resolved.max_source_rows),
@@ -298,5 +308,26 @@ mod tests {
         assert!(refused(CompactionOptions::default(), &[("max_source_fragments", "0")], false).contains("greater than 0"));
         assert!(refused(CompactionOptions { defer_index_remap: Some(true), ..Default::default() }, &[], true).contains("stable"));
         assert!(Resolved::new(&CompactionOptions::default(), &config(&[("target_rows_per_fragment", "+20")]), false).is_ok());
+        let none = CompactionOptions::default();
+        for (name, given) in [
+            ("target_rows_per_fragment", CompactionOptions { target_rows_per_fragment: Some(0), ..none.clone() }),
+            ("num_threads", CompactionOptions { num_threads: Some(0), ..none.clone() }),
+            ("batch_size", CompactionOptions { batch_size: Some(0), ..none.clone() }),
+            ("batch_size", CompactionOptions { batch_size: Some(1 << 32), ..none.clone() }),
+        ] {
+            assert!(refused(given, &[], false).starts_with(name));
+        }
+        for name in ["target_rows_per_fragment", "batch_size"] {
+            assert!(refused(none.clone(), &[(name, "0")], false).starts_with(name));
+        }
+        // Lance takes these: no row of a group is looked at, and any number may be compared with a share.
+        for threshold in [f64::NAN, -1.0, 1.5, f64::INFINITY] {
+            let given = CompactionOptions {
+                max_rows_per_group: Some(0),
+                materialize_deletions_threshold: Some(threshold),
+                ..none.clone()
+            };
+            assert!(Resolved::new(&given, &config(&[]), false).is_ok());
+        }
     }
 }

@@ -177,7 +177,7 @@ impl Bound<'_> {
     async fn optimize(&self, with: Vec<Given>) -> Result<CompactionPlan> {
         let mut taking = Taking::new(self.source, with.clone());
         let options = CompactionOptions {
-            target_rows_per_fragment: taking.whole("target_rows_per_fragment", 0)?,
+            target_rows_per_fragment: taking.whole("target_rows_per_fragment", 1)?,
             materialize_deletions: taking.truth("materialize_deletions")?,
             materialize_deletions_threshold: taking.fraction("materialize_deletions_threshold")?,
             defer_index_remap: taking.truth("defer_index_remap")?,
@@ -187,8 +187,8 @@ impl Bound<'_> {
             max_source_bytes: taking.whole("max_source_bytes", 1)?,
             max_rows_per_group: taking.whole("max_rows_per_group", 0)?,
             max_bytes_per_file: taking.whole("max_bytes_per_file", 0)?,
-            batch_size: taking.whole("batch_size", 0)?,
-            num_threads: taking.whole("num_threads", 0)?,
+            batch_size: taking.whole("batch_size", 1)?,
+            num_threads: taking.whole("num_threads", 1)?,
         };
         taking.rest(&[], &all_options(), "OPTIMIZE")?;
         plan_compaction(self.table, &options).await.map_err(|error| self.blame_option(error, &with))

@@ -157,7 +157,12 @@ test("segments whose files cannot be read are named, with the sentence, and it i
   }
 });
 
-test("fragments are excluded from a compaction by a list", async () => {
+test("options of a compaction that mean nothing are refused, and fragments are excluded by a list", async () => {
+  for (const option of ["target_rows_per_fragment=0", "batch_size=0", "batch_size=4294967296", "num_threads=0"]) {
+    const { status, document } = await json(["compact", table("fragments_200"), "--dry-run", "--param", option]);
+    assert.deepEqual([status, document.error.code, document.error.changed], [1, "INVALID_ARGUMENT", "nothing"], option);
+    assert.ok(document.error.message.startsWith(`${option.split("=")[0]} must be `), document.error.message);
+  }
   const excluded = ({ document }) => document.skipped.filter(({ rule }) => rule === "excluded").map(({ fragment }) => fragment);
   for (const [value, ids] of [["0,1", [0, 1]], ["7", [7]], ["[2,3]", [2, 3]]]) {
     assert.deepEqual(excluded(await json(["compact", table("fragments_200"), "--dry-run", "--param", `excluded_fragment_ids=${value}`])), ids);
