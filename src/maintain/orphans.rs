@@ -15,9 +15,6 @@ use crate::table::Table;
 pub const ORPHANS: &str = "orphans";
 /// Age after which Lance takes what nothing names for abandoned, milliseconds: ours when none is stated.
 const WEEK_MS: u64 = 7 * 24 * 3_600_000;
-/// A build that is still running may own what is younger, milliseconds. Older files are named by no commit of ours any more, so
-/// nothing can come between looking and deleting.
-const DAY_MS: u64 = UNNAMED_FOR_MS as u64;
 
 /// Options of `orphans`; every key is optional.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -75,7 +72,9 @@ pub struct Orphan {
 /// `INVALID_ARGUMENT` for an age under a day; those of reading every retained manifest, because one unread manifest may name anything.
 pub async fn orphans(table: &Table, options: &OrphanOptions) -> Result<Orphans> {
     let older_than_ms = options.older_than_ms.unwrap_or(WEEK_MS);
-    if older_than_ms < DAY_MS {
+    // A build that is still running may own what is younger. Older files are named by no commit of ours any more, so nothing can
+    // come between looking and deleting.
+    if older_than_ms < UNNAMED_FOR_MS.unsigned_abs() {
         return Err(Error::invalid(format!(
             "an age of {older_than_ms} ms is under a day: a build that is still running may own what is younger. Nothing was removed"
         )));

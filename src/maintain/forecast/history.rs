@@ -158,10 +158,11 @@ impl Derivation {
         took.segments_removed += gone.len() as u64;
         took.segments_added += runs.len() as u64;
         took.rows_indexed = took.rows_indexed.saturating_add(ground.rows_of(&work));
-        let mut at = 0;
-        layout.covers.retain(|_| stays(&gone, &mut at));
-        at = 0;
-        self.facts.retain(|_| stays(&gone, &mut at));
+        // From the back, so that the places before stay what they are.
+        for at in gone.into_iter().rev() {
+            layout.covers.remove(at);
+            self.facts.remove(at);
+        }
         self.facts.extend(runs.iter().map(|_| new));
         layout.covers.extend(runs.into_iter().map(|bitmap| new_cover(order.index, kind, bitmap)));
         Ok(())
@@ -262,12 +263,6 @@ fn work(members: &[Member], held: &RoaringBitmap, ground: &Ground<'_>, absorb: A
         return Err(Error::new(ErrorCode::UnsupportedFeature, text));
     }
     Ok(Some(work))
-}
-
-fn stays(gone: &[usize], at: &mut usize) -> bool {
-    let here = *at;
-    *at += 1;
-    !gone.contains(&here)
 }
 
 fn new_cover(index: usize, kind: Kind, bitmap: RoaringBitmap) -> Cover {
