@@ -529,6 +529,8 @@ test("what a segment holds: facts, bars and problems, and no key is lost", () =>
   assert.deepEqual(sorted.facts, [{ label: "tokens", value: "133" }, { label: "posting bytes", value: `6.06${THIN}KB` }, { label: "nulls", value: "unknown" }, { label: "stem", value: "yes" }]);
   assert.deepEqual(sorted.bars, [{ title: "Most rows", bars: [{ label: "ass", value: 11, unit: "rows" }, { label: "", value: 3, unit: "rows" }] }]);
   assert.deepEqual(sorted.problems, ["a page is gone"]);
+  const unreadable = sortContents({ method: "NGRAM", error: { code: "CORRUPT_FILE", message: "it is cut off", detail: {}, changed: "nothing" } });
+  assert.deepEqual([unreadable.facts, unreadable.problems], [[], ["it is cut off"]]);
 });
 
 test("the changes between two versions: fragments, deletions, segments added, removed and narrowed", () => {

@@ -1,5 +1,7 @@
 // What a segment's contents say, sorted into facts, bars and problems. Pure: every method names its own keys, and none is lost.
 
+import type { ReadError } from "whetstone";
+
 import { bytes, count } from "../lib/format.js";
 
 export interface Fact {
@@ -25,7 +27,8 @@ const TITLES: Record<string, string> = { largest: "Most rows", top_tokens: "Most
 
 export function sortContents(contents: Record<string, unknown>): Sorted {
   const sorted: Sorted = { facts: [], bars: [], problems: texts(contents["problems"]), remarks: texts(contents["remarks"]) };
-  if (typeof contents["error"] === "string") sorted.problems.unshift(contents["error"]);
+  const error = contents["error"] as ReadError | undefined;
+  if (error) sorted.problems.unshift(error.message);
   for (const [key, value] of Object.entries(contents)) {
     if (LEFT_OUT.has(key)) continue;
     if (Array.isArray(value)) {
