@@ -20,8 +20,8 @@ BUGS = {
     "certain": (
         "an attempt that may yet arrive is called a failure",
         "src/table/publish.rs",
-        "            Some((version, _)) => unknown(",
-        "            Some(_) if BUG => error,\n            Some((version, _)) => unknown(",
+        "            Some(Pending { version, .. }) => unknown(",
+        "            Some(_) if BUG => error,\n            Some(Pending { version, .. }) => unknown(",
     ),
     "placed": (
         "a version that carries our transaction counts wherever it stands",
@@ -34,6 +34,18 @@ BUGS = {
         "src/table/succession.rs",
         ".filter(|listed| newest.version == version && ",
         ".filter(|listed| BUG && newest.version >= version || newest.version == version && ",
+    ),
+    "basis": (
+        "what ours was built on passes for being there when it was cleaned up",
+        "src/table/succession.rs",
+        "        Err(error) if is_not_found(&error) => Ok(false),\n",
+        "        Err(error) if is_not_found(&error) => Ok(BUG),\n",
+    ),
+    "gap": (
+        "files that a stray version named are named again",
+        "src/table/publish.rs",
+        "        data || !self.new.is_empty()\n",
+        "        !BUG && (data || !self.new.is_empty())\n",
     ),
     "yield": (
         "a refresh takes what another one covers by now",
