@@ -178,7 +178,7 @@ def judge(host, target, said, writers, capsys):
         if report and report["transaction"]:
             assert version_of.get(report["transaction"]) == report["version"], line
         if error:
-            assert error["code"] in HONEST, line
+            assert error["code"] in HONEST, json.dumps(line)
             if error["changed"] in ("nothing", "staged"):
                 staged = {path.split("/")[1] for path in error["detail"].get("staged", [])}
                 assert not staged & segments_ever, f"said that nothing was committed: {line}"
