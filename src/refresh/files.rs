@@ -17,7 +17,7 @@ use crate::format::reuse_v0::{ReuseContent, ReuseHistoryV0, check_derivable, reu
 use crate::format::row_ids::RowIdSequence;
 use crate::index::SegmentFiles;
 use crate::store::{Store, is_not_found};
-use crate::table::base::{base_store, data_file, deletion_file, segment_folder};
+use crate::table::base::{base_store, data_file, deletion_file, segment_folder, segment_part};
 
 /// The folder of a segment, wherever its base is.
 pub fn segment_files(store: &Store, manifest: &Manifest, entry: &IndexMetadata) -> Result<SegmentFiles> {
@@ -87,8 +87,7 @@ pub async fn reuse_history(store: &Store, manifest: &Manifest, section: &[IndexM
         ReuseContent::Inline(bytes) => bytes,
         ReuseContent::External { path, offset, size } => {
             let end = offset.checked_add(size).ok_or_else(|| Error::corrupt(&object, "the history's range overflows"))?;
-            let (store, folder) = segment_folder(store, manifest, entry)?;
-            store.get_range(&format!("{folder}/{path}"), offset..end).await?
+            segment_part(store, manifest, entry, &path, offset..end).await?
         }
     };
     ReuseHistoryV0::parse(&object, &bytes).map(Some)

@@ -12,7 +12,7 @@ use crate::format::treemap::encode_roaring64;
 use crate::format::{proto, wire};
 use crate::refresh::build::create;
 use crate::table::Table;
-use crate::table::base::segment_folder;
+use crate::table::base::segment_part;
 
 const DETAILS_URL: &str = "/lance.table.FragmentReuseIndexDetails";
 /// Content of more bytes lies in a file of its own.
@@ -83,8 +83,7 @@ async fn stored(table: &Table, entry: &IndexMetadata) -> Result<Vec<u8>> {
         ReuseContent::Inline(bytes) => bytes.to_vec(),
         ReuseContent::External { path, offset, size } => {
             let end = offset.checked_add(size).ok_or_else(|| Error::corrupt(&object, "the history's range overflows"))?;
-            let (store, folder) = segment_folder(table.store(), &table.manifest().manifest, entry)?;
-            store.get_range(&format!("{folder}/{path}"), offset..end).await?.to_vec()
+            segment_part(table.store(), &table.manifest().manifest, entry, &path, offset..end).await?.to_vec()
         }
     })
 }

@@ -53,6 +53,17 @@ pub struct NextVersion<'a> {
     pub transaction: &'a Transaction,
 }
 
+/// What the store said of our manifest.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sent {
+    /// The version was there before.
+    Taken,
+    /// Something else.
+    Answered,
+    /// Nothing: the request may still arrive.
+    Unanswered,
+}
+
 impl Table {
     /// Puts the transaction file, creates the manifest of `next` (this table's version plus one) if there is none, and finds
     /// out what became of it. An error means that nothing was committed; it lists the transaction file when that may be left.
@@ -89,7 +100,11 @@ impl Table {
         let store = self.store();
         let path = manifest_path(self.naming(), next.version);
         let created = store.put_create(&path, vec![next.manifest.clone()]).await;
-        let (taken, answered) = (matches!(created, Ok(Created::Exists)), !matches!(created, Ok(Created::Unclear(_))));
+        let sent = match created {
+            Ok(Created::Exists) => Sent::Taken,
+            Ok(Created::Unclear(_)) => Sent::Unanswered,
+            _ => Sent::Answered,
+        };
         let clue = match created {
             // "Created" alone is not believed: some stores overwrite and say the same.
             Ok(Created::Yes(tag)) => {
@@ -108,8 +123,7 @@ impl Table {
                 return Err(error.with_staged(left));
             }
         };
-        let outcome = match self.resolve(&next.transaction.uuid, next.version, clue, taken).await {
-            CommitOutcome::Lost { taken, why, .. } => CommitOutcome::Lost { taken, why, answered },
+        let outcome = match self.resolve(&next.transaction.uuid, next.version, clue, sent).await {
             CommitOutcome::Landed(table) => self.placed(table, next.transaction, Some(next.manifest.len() as u64)).await,
             other => other,
         };
@@ -148,9 +162,9 @@ impl Table {
         }
     }
 
-    /// Whose is `version`? Reads it back until that is certain, at most three times. `taken`: the store said that it was there before
-    /// ours was sent.
-    async fn resolve(&self, uuid: &str, version: u64, clue: Option<String>, taken: bool) -> CommitOutcome {
+    /// Whose is `version`? Reads it back until that is certain, at most three times.
+    async fn resolve(&self, uuid: &str, version: u64, clue: Option<String>, sent: Sent) -> CommitOutcome {
+        let answered = sent != Sent::Unanswered;
         let mut last = None;
         for attempt in 0..TRIES {
             if attempt > 0 {
@@ -164,13 +178,13 @@ impl Table {
                         Err(error) => CommitOutcome::Unknown(error.with_changed(Changed::Committed)),
                     };
                 }
-                Ok(Some((_, Some(_)))) if !taken && !matches!(is_still_there(self).await, Ok(true)) => {
+                Ok(Some((_, Some(_)))) if sent != Sent::Taken && !matches!(is_still_there(self).await, Ok(true)) => {
                     return CommitOutcome::Unknown(not_known(uuid, version, &taken_later(version)));
                 }
                 Ok(Some((file, Some(_)))) => {
                     let why = clue.unwrap_or_else(|| "the store let another writer replace our manifest".to_owned());
                     return match self.adopt(file) {
-                        Ok(table) => CommitOutcome::Lost { taken: Some(table), why, answered: taken },
+                        Ok(table) => CommitOutcome::Lost { taken: Some(table), why, answered },
                         Err(error) => CommitOutcome::Unknown(not_known(uuid, version, error.message())),
                     };
                 }
@@ -183,7 +197,7 @@ impl Table {
             if attempt + 1 == TRIES
                 && let (Some(clue), Ok(None)) = (&clue, owner(self.store(), self.naming(), version).await)
             {
-                return CommitOutcome::Lost { taken: None, why: clue.clone(), answered: false };
+                return CommitOutcome::Lost { taken: None, why: clue.clone(), answered };
             }
         }
         CommitOutcome::Unknown(not_known(uuid, version, &last.unwrap_or_default()))

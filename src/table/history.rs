@@ -4,7 +4,7 @@ use bytes::Bytes;
 use roaring::RoaringBitmap;
 use uuid::Uuid;
 
-use super::base::segment_folder;
+use super::base::segment_part;
 use crate::error::{Error, ErrorCode, Result};
 use crate::format::index_metadata::{FRAG_REUSE_NAME, IndexMetadata};
 use crate::format::manifest::Manifest;
@@ -108,8 +108,7 @@ pub async fn content(store: &Store, manifest: &Manifest, entry: &IndexMetadata) 
         ReuseContent::External { path, offset, size } => {
             let end = offset.checked_add(size);
             let end = end.ok_or_else(|| Error::corrupt(&object, "the external content ends past the end of numbers"))?;
-            let (store, folder) = segment_folder(store, manifest, entry)?;
-            let content = store.get_range(&format!("{folder}/{path}"), offset..end).await?;
+            let content = segment_part(store, manifest, entry, &path, offset..end).await?;
             Ok((format!("{object}/{path}"), content))
         }
     }
