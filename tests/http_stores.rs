@@ -18,7 +18,7 @@ use object_store::client::{HttpClient, HttpError, HttpErrorKind, HttpRequest, Ht
 use whetstone::env::TestEnv;
 use whetstone::store::{Created, RequestRecord, Store, StoreDescriptor, Surroundings, TargetKind, open_target};
 use whetstone::table::{At, Table};
-use whetstone::{Error, ErrorCode};
+use whetstone::{Changed, Error, ErrorCode};
 
 /// What the server saw.
 #[derive(Clone, Debug)]
@@ -546,6 +546,32 @@ fn a_create_is_sent_once_and_doubt_is_said() {
     assert!(matches!(block_on(target.store.put_create("d/x", vec![Bytes::from_static(b"x")])).unwrap(), Created::Exists));
     let seen = target.server.seen.lock().unwrap();
     assert_eq!(seen[0].header("if-none-match"), Some("*"));
+}
+
+#[test]
+fn a_conflict_on_webdav_may_come_after_the_effect() {
+    for (stored, missing_folder) in [(true, false), (false, false), (false, true)] {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("d/x");
+        if !missing_folder {
+            std::fs::create_dir(file.parent().unwrap()).unwrap();
+        }
+        let mut first = true;
+        let target = dav(dir.path(), move |seen| {
+            let says = !missing_folder && seen.method == "PUT" && std::mem::replace(&mut first, false);
+            if says && stored {
+                std::fs::write(&file, b"x").unwrap();
+            }
+            says.then_some(Reply::Status(409, ""))
+        });
+        let outcome = block_on(target.store.put_create("d/x", vec![Bytes::from_static(b"x")])).unwrap();
+        match outcome {
+            Created::Unclear(error) => assert!(stored && error.changed() == Changed::Unknown, "{error:?}"),
+            Created::Yes(_) => assert!(!stored, "whose it is can only be read"),
+            Created::Exists => panic!("nobody else can have made it"),
+        }
+        assert_eq!(std::fs::read(dir.path().join("d/x")).unwrap(), b"x");
+    }
 }
 
 #[test]

@@ -23,6 +23,7 @@ use url::Url;
 
 use super::fault::{Fault, FaultKind};
 use super::plain;
+use super::rest::says_exists;
 use super::service::Connector;
 
 /// Retries are ours: object_store's own wait with a timer that wasm does not have.
@@ -112,14 +113,16 @@ impl ObjectStore for DavStore {
             PutMode::Overwrite => self.http.put_opts(location, payload, opts).await,
             PutMode::Create => {
                 let mut outcome = self.create(location, payload.clone()).await;
-                let no_folder = match &outcome {
-                    Ok(status) => *status == StatusCode::NOT_FOUND,
-                    // 409 is WebDAV's word for a missing parent folder.
-                    Err(error) => status(error) == Some(409),
-                };
-                if no_folder {
+                // 409 is WebDAV's word for a missing parent folder. What stands between us and the store may say it, too, after
+                // the effect: then the object that the second request finds there can be ours.
+                let conflict = matches!(&outcome, Err(error) if status(error) == Some(409));
+                if conflict || matches!(outcome, Ok(StatusCode::NOT_FOUND)) {
                     self.make_parents(location).await?;
-                    outcome = self.create(location, payload).await;
+                    let again = self.create(location, payload).await;
+                    let exists = matches!(&again, Err(error) if status(error).is_some_and(|status| says_exists(status, "")));
+                    if !(conflict && exists) {
+                        outcome = again;
+                    }
                 }
                 match outcome? {
                     status if status.is_success() => Ok(PutResult { e_tag: None, version: None, extensions: Default::default() }),
