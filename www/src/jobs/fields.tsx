@@ -5,7 +5,10 @@ import { useState } from "preact/hooks";
 import { Icon } from "../parts/basics.js";
 
 export function Stepper({ label, hint, value, least, most, onValue }: { label: string; hint: string; value: number; least: number; most: number; onValue: (n: number) => void }): JSX.Element {
+  // What is being typed is kept apart: whatever is drawn meanwhile (a plan that arrives) must not take it away.
+  const [typed, setTyped] = useState<string | null>(null);
   const set = (n: number) => {
+    setTyped(null);
     if (Number.isFinite(n)) onValue(Math.min(most, Math.max(least, Math.round(n))));
   };
   const id = `stepper-${label.toLowerCase()}`;
@@ -14,8 +17,10 @@ export function Stepper({ label, hint, value, least, most, onValue }: { label: s
       <label for={id}>{label}</label>
       <div class="stepper-box">
         <button type="button" class="icon-button" aria-label={`Fewer ${label.toLowerCase()}`} disabled={value <= least} onClick={() => set(value - 1)}><Icon name="minus" /></button>
-        <input id={id} type="text" inputMode="numeric" value={value} aria-describedby={`${id}-hint`}
-          onChange={(event) => set(Number(event.currentTarget.value))}
+        <input id={id} type="text" inputMode="numeric" value={typed ?? value} aria-describedby={`${id}-hint`}
+          onInput={(event) => setTyped(event.currentTarget.value)}
+          onChange={(event) => set(Number.parseFloat(event.currentTarget.value))}
+          onBlur={() => setTyped(null)}
           onKeyDown={(event) => {
             if (event.key === "ArrowUp") set(value + 1);
             else if (event.key === "ArrowDown") set(value - 1);
