@@ -12,7 +12,6 @@ import pytest
 import command
 import fixture_tables
 import histories
-import manifest_bytes
 import oracle
 
 # Its files are below the absolute path of its source.
@@ -124,52 +123,3 @@ def refused(target, path, expected, uses_index):
     assert histories.files(path) == before
     readable = [q for q in expected["queries"] if "error" not in q]
     histories.answers_as_recorded(path, readable, expected["key_column"], [q["uses_index"] for q in readable])
-
-
-def meddle(path, stop):
-    """Lance at work on the table: appends, deferred compactions, deltas and merges; how many of each landed."""
-    rows = lance.dataset(path).to_table().slice(0, 3)
-    works = {
-        "append": lambda: lance.write_dataset(rows, path, mode="append"),
-        "compact": lambda: lance.dataset(path).optimize.compact_files(defer_index_remap=True),
-        "optimize": lambda: lance.dataset(path).optimize.optimize_indices(num_indices_to_merge=0),
-    }
-    return histories.at_work(path, works, stop)
-
-
-def segments(manifest):
-    """The uuids of the segments of user indexes that a manifest names."""
-    users = [e for e in histories.section(manifest) if histories.first(e, 3) != histories.ENTRY.encode()]
-    return {histories.first(manifest_bytes.fields(histories.first(e, 1)), 1) for e in users}
-
-
-@pytest.mark.parametrize("name", ["partially_drained", "superseded"])
-def test_removals_are_justified_while_lance_commits(name, fixtures, webdav):
-    """Two trims and a prune of ours at once, on a table that Lance works on: each takes out what the version before it does not need."""
-    expected = fixture_tables.expected(fixtures, name, tagged=True)
-    target = webdav.put(fixtures / "tagged" / f"{name}.lance")
-    path = webdav.local(target)
-    started = [command.start(job, target, "--json") for job in ("trim", "prune", "trim")]
-    done = meddle(path, lambda: all(p.poll() is not None for p in started))
-    reports = [command.finish(p) for p in started]
-    reports.append(command.run("trim", target))
-    manifests = histories.manifests(path)
-    committed = sorted(a["version"] for r in reports for a in r["attempts"] if a["outcome"] == "committed")
-    assert committed and len(set(committed)) == len(committed)
-    for version in committed:
-        plan = command.run("trim", target, "--dry-run", "--at", version - 1)
-        before, after = manifests[version - 1], manifests[version]
-        gone = segments(before) - segments(after)
-        if gone:
-            assert {uuid.hex() for uuid in gone} == {p["uuid"].replace("-", "") for p in plan["prune"]}
-            assert histories.content(path, before) == histories.content(path, after)
-        elif not plan["prune"]:
-            had = histories.records(histories.content(path, before))
-            kept = [had[r["record"]] for r in plan["records"] if r["kept"]]
-            assert histories.records(histories.content(path, after)) == kept and len(kept) < len(had)
-    assert command.run("trim", target)["transactions"] == []
-    oracle.healthy(path)
-    dataset = lance.dataset(path)
-    for query in expected["queries"]:
-        key = expected["key_column"]
-        assert histories.answer(dataset, query, key) == histories.answer(dataset, query, key, use_scalar_index=False), (done, query)

@@ -148,7 +148,9 @@ def at_work(path, works, stop):
     done = dict.fromkeys(works, 0)
     # Others get a turn: without a pause Lance commits hundreds of versions while one of ours starts, and none of its attempts is in time.
     pause = 0.25
+    deadline = time.monotonic() + 300
     while not stop() or min(done.values()) == 0:
+        assert time.monotonic() < deadline, f"some work never landed: {done}"
         for job, work in works.items():
             time.sleep(pause)
             try:
