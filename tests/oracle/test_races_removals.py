@@ -94,10 +94,14 @@ def justified(target, path, report):
             assert gone == {p["uuid"].replace("-", "") for p in plan["prune"]}
             assert histories.content(path, before) == histories.content(path, after)
         else:
-            assert not plan["prune"], "records were taken out beside superseded segments"
-            had = histories.records(histories.content(path, before))
+            had, left = (histories.records(histories.content(path, manifest)) for manifest in (before, after))
             kept = [had[r["record"]] for r in plan["records"] if r["kept"]]
-            assert histories.records(histories.content(path, after)) == kept and len(kept) < len(had)
+            assert len(left) < len(had)
+            if plan["prune"]:
+                # Superseded since this trim pruned: what only those need stays until the next one.
+                assert all(record in left for record in kept) and all(record in had for record in left)
+            else:
+                assert left == kept
     assert removed == {s["uuid"].replace("-", "") for s in report["segments_removed"]}
     return committed
 
@@ -135,10 +139,10 @@ def pairs():
     if FULL:
         return [(job, first, second) for job in ("prune", "trim") for first in BETWEEN for second in (None, *BETWEEN)] + create
     others = [(job, first, None) for job in ("prune", "trim") for first in BETWEEN if (job, first) not in ALWAYS] + create
-    return [(*pair, None) for pair in ALWAYS] + random.Random(int(os.environ.get("WHETSTONE_SEED", "6"))).sample(others, 3)
+    return [(*pair, None) for pair in ALWAYS] + random.Random(int(os.environ.get("WHETSTONE_SEED", "6"))).sample(others, 2)
 
 
-ALWAYS = [("prune", "remap"), ("prune", "create"), ("trim", "remap"), ("trim", "compact")]
+ALWAYS = [("prune", "remap"), ("prune", "beside"), ("prune", "create"), ("trim", "remap"), ("trim", "compact")]
 
 
 @pytest.mark.parametrize("job, first, second", pairs())
