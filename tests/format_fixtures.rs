@@ -292,7 +292,7 @@ fn every_manifest_transaction_and_ref_reads() {
 /// The content of a table's version-0 history.
 fn history(fixture: &Fixture, file: &ManifestFile) -> Option<ReuseHistoryV0> {
     let entry = reuse_entry(&file.indices).filter(|e| !is_tagged(e))?;
-    let content = match ReuseContent::of(&fixture.name, entry).unwrap() {
+    let content = match ReuseContent::locate(&fixture.name, entry).unwrap() {
         ReuseContent::Inline(bytes) => bytes,
         ReuseContent::External { path, offset, size } => {
             let file = Bytes::from(fixture.read(&format!("_indices/{}/{path}", entry.uuid)));
@@ -409,7 +409,7 @@ fn exercise(bytes: &Bytes) {
             let _ = (ids.get(ids.len() / 2), ids.iter().take(100).count());
         }
     }
-    let content = reuse_entry(&file.indices).and_then(|e| ReuseContent::of("m", e).ok());
+    let content = reuse_entry(&file.indices).filter(|e| !is_tagged(e)).and_then(|e| ReuseContent::locate("m", e).ok());
     if let Some(ReuseContent::Inline(bytes)) = content {
         let _ = ReuseHistoryV0::parse("m", &bytes).map(|h| h.map_address(RowAddress::new(1, 1)));
     }

@@ -126,12 +126,6 @@ pub fn unsupported_history(entry: &IndexMetadata, what: impl std::fmt::Display) 
 }
 
 impl ReuseContent {
-    /// Where the content of this version-0 entry is; a tagged one is `HISTORY_UNSUPPORTED`.
-    pub fn of(object: &str, entry: &IndexMetadata) -> Result<ReuseContent> {
-        check_derivable(std::slice::from_ref(entry))?;
-        ReuseContent::locate(object, entry)
-    }
-
     /// Where the content of this entry is, whatever its version. A tagged one has to spell its type exactly.
     pub fn locate(object: &str, entry: &IndexMetadata) -> Result<ReuseContent> {
         let details = entry.details.as_ref();

@@ -16,7 +16,7 @@ use crate::format::reuse_v0::{is_tagged, reuse_entry};
 use crate::lists::set_of;
 use crate::refresh::build::{may_be_ours, withdraw};
 use crate::refresh::plan::FORMAT;
-use crate::reuse::content::{EXTERNAL_NAME, INLINE_LIMIT, external_details, inline_details, records};
+use crate::reuse::content::{INLINE_LIMIT, external_details, external_path, inline_details, records};
 use crate::reuse::explain;
 use crate::reuse::legacy::LegacyVersion;
 use crate::reuse::retention::{self, Need, Trim, check_supported, needs, needs_of_legacy, trim_legacy};
@@ -248,10 +248,6 @@ async fn trim_alone(table: &Table, v_plan: u64, committing: &OnCommitting<'_>) -
         let _ = table.store().delete(&external_path(uuid)).await;
     }
     Ok(published)
-}
-
-fn external_path(uuid: Uuid) -> String {
-    format!("_indices/{uuid}/{EXTERNAL_NAME}")
 }
 
 struct TrimHistory {

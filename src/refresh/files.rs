@@ -13,11 +13,12 @@ use crate::format::deletion::decode_deletions;
 use crate::format::fragment::{DeletionKind, Fragment, RowIdSource};
 use crate::format::index_metadata::IndexMetadata;
 use crate::format::manifest::Manifest;
-use crate::format::reuse_v0::{ReuseContent, ReuseHistoryV0, check_derivable, reuse_entry};
+use crate::format::reuse_v0::{ReuseHistoryV0, check_derivable, reuse_entry};
 use crate::format::row_ids::RowIdSequence;
 use crate::index::SegmentFiles;
 use crate::store::{Store, is_not_found};
-use crate::table::base::{base_store, data_file, deletion_file, segment_folder, segment_part};
+use crate::table::base::{base_store, data_file, deletion_file, segment_folder};
+use crate::table::history::content;
 
 /// The folder of a segment, wherever its base is.
 pub fn segment_files(store: &Store, manifest: &Manifest, entry: &IndexMetadata) -> Result<SegmentFiles> {
@@ -82,14 +83,7 @@ pub async fn live_row_ids(store: &Store, manifest: &Manifest, fragment: &Fragmen
 pub async fn reuse_history(store: &Store, manifest: &Manifest, section: &[IndexMetadata]) -> Result<Option<ReuseHistoryV0>> {
     check_derivable(section)?;
     let Some(entry) = reuse_entry(section) else { return Ok(None) };
-    let object = format!("_indices/{}", entry.uuid);
-    let bytes = match ReuseContent::of(&object, entry)? {
-        ReuseContent::Inline(bytes) => bytes,
-        ReuseContent::External { path, offset, size } => {
-            let end = offset.checked_add(size).ok_or_else(|| Error::corrupt(&object, "the history's range overflows"))?;
-            segment_part(store, manifest, entry, &path, offset..end).await?
-        }
-    };
+    let (object, bytes) = content(store, manifest, entry).await?;
     ReuseHistoryV0::parse(&object, &bytes).map(Some)
 }
 

@@ -1,6 +1,7 @@
 //! The content of a reuse entry as records, each with its exact bytes (spec fragment-reuse §2.3, §2.4, §11).
 
 use bytes::Bytes;
+use uuid::Uuid;
 
 use crate::error::{Error, Result};
 use crate::format::index_metadata::IndexDetails;
@@ -58,6 +59,11 @@ pub fn inline_details(content: &[u8]) -> IndexDetails {
     let mut value = Vec::with_capacity(content.len() + 8);
     wire::put_len_field(&mut value, 1, content);
     IndexDetails { type_url: DETAILS_URL.to_owned(), value: value.into() }
+}
+
+/// Where the content of the entry of this id lies when it is in a file, below the table.
+pub fn external_path(uuid: Uuid) -> String {
+    format!("_indices/{uuid}/{EXTERNAL_NAME}")
 }
 
 /// Details that name the file `details.binpb`, of `size` bytes, in the entry's segment folder.

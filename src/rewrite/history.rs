@@ -5,19 +5,14 @@ use prost::Message;
 use roaring::{RoaringBitmap, RoaringTreemap};
 
 use super::moves::MovedTask;
-use crate::error::{Error, Result};
-use crate::format::index_metadata::{FRAG_REUSE_NAME, IndexDetails, IndexMetadata};
-use crate::format::reuse_v0::{ReuseContent, ReuseHistoryV0, check_derivable, reuse_entry};
+use crate::error::Result;
+use crate::format::index_metadata::{FRAG_REUSE_NAME, IndexMetadata};
+use crate::format::reuse_v0::{ReuseHistoryV0, check_derivable, reuse_entry};
 use crate::format::treemap::encode_roaring64;
 use crate::format::{proto, wire};
 use crate::refresh::build::create;
-use crate::table::Table;
-use crate::table::base::segment_part;
-
-const DETAILS_URL: &str = "/lance.table.FragmentReuseIndexDetails";
-/// Content of more bytes lies in a file of its own.
-const INLINE_LIMIT: usize = 204_800;
-const EXTERNAL: &str = "details.binpb";
+use crate::reuse::content::{INLINE_LIMIT, external_details, external_path, inline_details};
+use crate::table::{Table, history};
 
 /// The reuse entry that records these tasks as one more compaction of `latest`, and the objects it lies in. `None` = no index
 /// covers a source, neither directly nor through the history: then there is nothing to carry over.
@@ -30,7 +25,7 @@ pub(super) async fn next(latest: &Table, tasks: &[MovedTask], covered: bool) -> 
     let old = reuse_entry(&file.indices);
     let mut content = match old {
         None => Vec::new(),
-        Some(entry) => stored(latest, entry).await?,
+        Some(entry) => history::content(latest.store(), &file.manifest, entry).await?.1.to_vec(),
     };
     let before = ReuseHistoryV0::parse(FRAG_REUSE_NAME, &content.clone().into())?;
     let listed = old.and_then(|entry| entry.fragment_bitmap.as_ref()).map(|bitmap| before.map_bitmap(bitmap)).unwrap_or_default();
@@ -44,27 +39,25 @@ pub(super) async fn next(latest: &Table, tasks: &[MovedTask], covered: bool) -> 
     let after = ReuseHistoryV0::parse(FRAG_REUSE_NAME, &content.clone().into())?;
     let bitmap: RoaringBitmap = after.destinations();
     let uuid = latest.store().env().uuid();
-    let mut value = Vec::new();
     let mut staged = Vec::new();
-    if content.len() <= INLINE_LIMIT {
-        wire::put_len_field(&mut value, 1, &content);
+    let mut details = if content.len() <= INLINE_LIMIT {
+        inline_details(&content)
     } else {
-        let size = content.len() as u64;
-        let path = format!("_indices/{uuid}/{EXTERNAL}");
+        let (size, path) = (content.len() as u64, external_path(uuid));
         create(latest.store(), &path, vec![content.into()], size).await.map_err(|error| error.of_writing(&path))?;
         staged.push(path);
-        let place = proto::ExternalFile { path: EXTERNAL.to_owned(), offset: 0, size };
-        wire::put_len_field(&mut value, 2, &place.encode_to_vec());
+        external_details(size)
+    };
+    if let Some(before) = old.and_then(|entry| entry.details.as_ref()) {
+        details.type_url.clone_from(&before.type_url);
     }
-    let type_url =
-        old.and_then(|entry| entry.details.as_ref()).map_or(DETAILS_URL, |details| details.type_url.as_str()).to_owned();
     let entry = IndexMetadata {
         uuid,
         fields: Vec::new(),
         name: FRAG_REUSE_NAME.to_owned(),
         dataset_version: latest.version(),
         fragment_bitmap: Some(bitmap),
-        details: Some(IndexDetails { type_url, value: value.into() }),
+        details: Some(details),
         index_version: Some(0),
         created_at_ms: None,
         base_id: None,
@@ -74,18 +67,6 @@ pub(super) async fn next(latest: &Table, tasks: &[MovedTask], covered: bool) -> 
         raw: bytes::Bytes::new(),
     };
     Ok(Some((entry, staged)))
-}
-
-/// The content as stored.
-async fn stored(table: &Table, entry: &IndexMetadata) -> Result<Vec<u8>> {
-    let object = format!("_indices/{}", entry.uuid);
-    Ok(match ReuseContent::of(&object, entry)? {
-        ReuseContent::Inline(bytes) => bytes.to_vec(),
-        ReuseContent::External { path, offset, size } => {
-            let end = offset.checked_add(size).ok_or_else(|| Error::corrupt(&object, "the history's range overflows"))?;
-            segment_part(table.store(), &table.manifest().manifest, entry, &path, offset..end).await?.to_vec()
-        }
-    })
 }
 
 fn group(task: &MovedTask) -> proto::ReuseGroup {

@@ -1,9 +1,5 @@
 //! Files of other roots (table-format §4.7): where a data file, a deletion vector or a segment really is.
 
-use std::ops::Range;
-
-use bytes::Bytes;
-
 use crate::error::{Error, Result};
 use crate::format::fragment::{DataFile, DeletionFile};
 use crate::format::index_metadata::IndexMetadata;
@@ -35,18 +31,6 @@ pub fn segment_folder(store: &Store, manifest: &Manifest, entry: &IndexMetadata)
         Some(base) if base.is_dataset_root => (root(store, manifest, base)?, folder),
         Some(base) => (root(store, manifest, base)?, entry.uuid.to_string()),
     })
-}
-
-/// A part of a file in a segment's folder.
-pub async fn segment_part(
-    store: &Store,
-    manifest: &Manifest,
-    entry: &IndexMetadata,
-    file: &str,
-    range: Range<u64>,
-) -> Result<Bytes> {
-    let (store, folder) = segment_folder(store, manifest, entry)?;
-    store.get_range(&format!("{folder}/{file}"), range).await
 }
 
 /// The store of a base path id; `None` = the table's own root.

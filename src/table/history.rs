@@ -4,7 +4,7 @@ use bytes::Bytes;
 use roaring::RoaringBitmap;
 use uuid::Uuid;
 
-use super::base::segment_part;
+use super::base::segment_folder;
 use crate::error::{Error, ErrorCode, Result};
 use crate::format::index_metadata::{FRAG_REUSE_NAME, IndexMetadata};
 use crate::format::manifest::Manifest;
@@ -106,9 +106,9 @@ pub async fn content(store: &Store, manifest: &Manifest, entry: &IndexMetadata) 
     match ReuseContent::locate(&object, entry)? {
         ReuseContent::Inline(content) => Ok((object, content)),
         ReuseContent::External { path, offset, size } => {
-            let end = offset.checked_add(size);
-            let end = end.ok_or_else(|| Error::corrupt(&object, "the external content ends past the end of numbers"))?;
-            let content = segment_part(store, manifest, entry, &path, offset..end).await?;
+            let (store, folder) = segment_folder(store, manifest, entry)?;
+            // `locate` refuses a place whose end is no number.
+            let content = store.get_range(&format!("{folder}/{path}"), offset..offset.saturating_add(size)).await?;
             Ok((format!("{object}/{path}"), content))
         }
     }
