@@ -118,11 +118,10 @@ impl ObjectStore for DavStore {
                 let conflict = matches!(&outcome, Err(error) if status(error) == Some(409));
                 if conflict || matches!(outcome, Ok(StatusCode::NOT_FOUND)) {
                     self.make_parents(location).await?;
-                    let again = self.create(location, payload).await;
-                    let exists = matches!(&again, Err(error) if status(error).is_some_and(|status| says_exists(status, "")));
-                    if !(conflict && exists) {
-                        outcome = again;
-                    }
+                    outcome = match self.create(location, payload).await {
+                        Err(error) if conflict && status(&error).is_some_and(|status| says_exists(status, "")) => outcome,
+                        again => again,
+                    };
                 }
                 match outcome? {
                     status if status.is_success() => Ok(PutResult { e_tag: None, version: None, extensions: Default::default() }),
