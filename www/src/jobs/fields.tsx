@@ -19,7 +19,7 @@ export function Stepper({ label, hint, value, least, most, onValue }: { label: s
         <button type="button" class="icon-button" aria-label={`Fewer ${label.toLowerCase()}`} disabled={value <= least} onClick={() => set(value - 1)}><Icon name="minus" /></button>
         <input id={id} type="text" inputMode="numeric" value={typed ?? value} aria-describedby={`${id}-hint`}
           onInput={(event) => setTyped(event.currentTarget.value)}
-          onChange={(event) => set(Number.parseFloat(event.currentTarget.value))}
+          onChange={(event) => set(event.currentTarget.value.trim() ? Number(event.currentTarget.value) : NaN)}
           onBlur={() => setTyped(null)}
           onKeyDown={(event) => {
             if (event.key === "ArrowUp") set(value + 1);
