@@ -48,14 +48,6 @@ def works(path, key, other):
     }
 
 
-def answers_as_a_scan(path, version, queries, key):
-    dataset = lance.dataset(path, version=version)
-    dataset.validate()
-    for query in queries:
-        found = histories.answer(dataset, query, key)
-        assert found == histories.answer(dataset, query, key, use_scalar_index=False), f"version {version}: {query['filter']}"
-
-
 def cases():
     full = os.environ.get("WHETSTONE_FULL") == "1"
     return CASES + ([(name, other) for name in MORE for other in ("rewrite", "optimize")] if full else [])
@@ -87,9 +79,9 @@ def test_jobs_while_lance_commits(name, other, fixtures, webdav):
     histories.nothing_twice(path)
     draw = random.Random(last)
     for version in {*landed.values(), last}:
-        answers_as_a_scan(path, version, queries, key)
+        histories.answers_as_a_scan(path, queries, key, version)
     for version in draw.sample(range(first, last + 1), min(VERSIONS, last - first)):
-        answers_as_a_scan(path, version, draw.sample(queries, 1), key)
+        histories.answers_as_a_scan(path, draw.sample(queries, 1), key, version)
 
     # In peace again everything is built.
     for index in {*indexes, *(r["index_name"] for r in reports)}:
@@ -98,4 +90,4 @@ def test_jobs_while_lance_commits(name, other, fixtures, webdav):
     live = set(oracle.live(path))
     assert all({f for segment in segments for f in segment} == live for segments in histories.coverage(path).values())
     histories.nothing_twice(path)
-    answers_as_a_scan(path, None, queries, key)
+    histories.answers_as_a_scan(path, queries, key)

@@ -120,6 +120,15 @@ def answers_as_recorded(path, queries, key, uses_index):
             assert ("ScalarIndexQuery" in plan) == uses, f"{query}: {plan}"
 
 
+def answers_as_a_scan(path, queries, key, version=None):
+    """Lance finds a version of the table healthy, and answers every query from it as it does by a scan."""
+    dataset = lance.dataset(str(path), version=version)
+    dataset.validate()
+    for query in queries:
+        found = answer(dataset, query, key)
+        assert found == answer(dataset, query, key, use_scalar_index=False), f"version {dataset.version}: {query}"
+
+
 def coverage(path):
     """{index: sorted lists of fragments} as Lance's reader lists the segments, without those that are not listed."""
     described = lance.dataset(str(path)).describe_indices()
